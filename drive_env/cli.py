@@ -344,8 +344,8 @@ def compare(options: argparse.Namespace) -> int:
             advance()
     cut = len(named[0][1])
     a, b = (
-        comparison.measured(named[0][0], outcomes[:cut]),
-        comparison.measured(named[1][0], outcomes[cut:]),
+        comparison.collect_measures(named[0][0], outcomes[:cut]),
+        comparison.collect_measures(named[1][0], outcomes[cut:]),
     )
     rows = comparison.rows_of(a, b)
     if options.json:

@@ -20,12 +20,12 @@ from drive_env.config import DriveConfig
 from drive_env.losses import losses
 from drive_env.prepare import numbers_of, same_index, settings_of
 from drive_env.scenes.bin_scene import bin_bytes, has_layout
-from drive_env.scenes.compile import CompileSettings, compile_scene, reindexed
+from drive_env.scenes.compile import CompileSettings, compile_scene, reindex
 from drive_env.scenes.json_scene import json_bytes
 from drive_env.scenes.reader import read_bytes, read_scene, scene_files
 from drive_env.scenes.sceneset import SceneSet, is_scene_set, write_scene_set
 from drive_env.scenes.schema import Scene
-from drive_env.sources import opened
+from drive_env.sources import open_cached
 from puffervec.errors import SceneError
 from puffervec.system.folder import replace_file, said
 
@@ -113,7 +113,7 @@ def scenes_in(path: Path) -> list[tuple[str, int | None]]:
     """
     if not is_scene_set(path):
         return [(path.name, None)]
-    return list(zip(opened(path).names, range(1_000_000_000), strict=False))
+    return list(zip(open_cached(path).names, range(1_000_000_000), strict=False))
 
 
 def load(path: Path, index: int | None) -> Scene:
@@ -122,7 +122,7 @@ def load(path: Path, index: int | None) -> Scene:
     Raises:
         SceneError: the scene cannot be read.
     """
-    return read_scene(path) if index is None else opened(path)[index].scene()
+    return read_scene(path) if index is None else open_cached(path)[index].scene()
 
 
 # ---- where scenes go -----------------------------------------------------------------------------
@@ -263,7 +263,7 @@ def settings_for(task: Task, rules: Rules) -> CompileSettings:
     """
     if task.index is None:
         return rules.settings
-    stored = opened(task.path).settings
+    stored = open_cached(task.path).settings
     return dataclasses.replace(
         stored, index_k=rules.settings.index_k, range_m=rules.settings.range_m
     )
@@ -296,8 +296,8 @@ def convert_one(task: Task, rules: Rules) -> Conversion:
 
 def _copy(task: Task, index: int, rules: Rules) -> None:
     """Write a scene of a .pvs file to its own file: unchanged, or with another index."""
-    scenes, settings = opened(task.path), settings_for(task, rules)
+    scenes, settings = open_cached(task.path), settings_for(task, rules)
     stored = scenes[index]
-    scene = stored if same_index(scenes.settings, settings) else reindexed(stored, settings)
+    scene = stored if same_index(scenes.settings, settings) else reindex(stored, settings)
     os.makedirs(task.out.parent, exist_ok=True)
     write_scene_set(task.out, [scene], settings)

@@ -29,7 +29,7 @@ from drive_env.config import DriveConfig
 from drive_env.progress import progress
 from drive_env.scenes import packed
 from drive_env.scenes.agents import COUNTED, check_agents
-from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene, reindexed
+from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene, reindex
 from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut
 from drive_env.scenes.sceneset import SceneSet, join_scene_sets, write_scene_set
 from drive_env.sources import Item, Load, Source, sources_of
@@ -367,7 +367,7 @@ def compile_one(load: Load, settings: CompileSettings) -> Outcome:
             if same_index(its_settings, settings):
                 counts = (stored.moving_vehicles, stored.valid_vehicles, stored.object_count)
                 return CompiledScene(stored.name, bytes(stored.data), *counts)
-            return reindexed(stored, settings)
+            return reindex(stored, settings)
         return compile_scene(item, settings)
     except SceneError as error:
         return LeftOut(Path(name), str(error).removeprefix(f"{name}: "))
@@ -417,7 +417,7 @@ def join_parts(
         if part_notes["counts"][0]:
             filled.append(part.path)
     if not any(counts):
-        reasons = "; ".join_parts(
+        reasons = "; ".join(
             f"{Path(file).name}: {reason}" for file, reason in left_out[:REASONS_SHOWN]
         )
         more = (

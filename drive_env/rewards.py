@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Terms of the driving env's reward (csrc/drive/tables.h), and the ranges from which their weights
-are drawn.
+"""Terms of the driving env's reward (csrc/drive/tables.h), and ranges of their weights.
 
 Runs in the learner; the ranges reach the workers as params.
 """
@@ -16,20 +15,20 @@ import numpy as np
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
 
-MOST = 1000.0  # as of the settings
+MOST = 1000.0  # the bound of the settings too
 
 
 @dataclass(frozen=True)
 class Term:
-    """A term of the reward: its weight is the setting reward_<name>."""
+    """A term of the reward. Its weight is the setting reward_<name>."""
 
     name: str
-    unit: str  # of the value that the weight is multiplied with
+    unit: str  # of the value that the weight multiplies
     meaning: str
 
 
 def terms() -> tuple[Term, ...]:
-    """All terms, in the order in which they are summed."""
+    """Return all terms, in the order in which they are summed."""
     count = ffi.new("uint32_t*")
     listed = lib.pv_drive_rewards(count)
     return tuple(
@@ -39,11 +38,11 @@ def terms() -> tuple[Term, ...]:
 
 
 def parse_ranges(text: str) -> dict[str, tuple[float, float]]:
-    """Return {term: (lowest, highest)} of a `reward_ranges`.
+    """Return {term: (lowest, highest)} for a `reward_ranges`.
 
     Raises:
-        ConfigError: an entry that is no NAME=LOW:HIGH, an unknown or repeated term, numbers that
-            are no range in the bounds.
+        ConfigError: an entry is not NAME=LOW:HIGH, a term is unknown or repeated, or the numbers
+            are not a range within the bounds.
 
     >>> parse_ranges("collision=-3:-0.5 lane_align=0:0.02")
     {'collision': (-3.0, -0.5), 'lane_align': (0.0, 0.02)}
@@ -53,29 +52,30 @@ def parse_ranges(text: str) -> dict[str, tuple[float, float]]:
             f'drive: reward_ranges is {text!r}; it must be text like "collision=-3:-0.5 goal=0.5:1"'
         )
     names = [term.name for term in terms()]
-    found: dict[str, tuple[float, float]] = {}
+    ranges: dict[str, tuple[float, float]] = {}
     for entry in text.replace(",", " ").split():
         name, _, numbers = entry.partition("=")
-        said = f"drive: reward_ranges has {entry!r};"
+        prefix = f"drive: reward_ranges has {entry!r};"
         if name not in names:
-            raise ConfigError(f"{said} the terms are {', '.join(names)}")
-        if name in found:
-            raise ConfigError(f"{said} {name} is there twice")
+            raise ConfigError(f"{prefix} the terms are {', '.join(names)}")
+        if name in ranges:
+            raise ConfigError(f"{prefix} {name} occurs twice: name it once")
         try:
             low, high = (float(number) for number in numbers.split(":"))
         except ValueError:
-            raise ConfigError(f"{said} write {name}=LOW:HIGH, as in {name}=0:1") from None
+            raise ConfigError(f"{prefix} write {name}=LOW:HIGH, as in {name}=0:1") from None
         if not (math.isfinite(low) and -MOST <= low <= high <= MOST):
             raise ConfigError(
-                f"{said} the lowest weight comes first, and both are from {-MOST:g} to {MOST:g}"
+                f"{prefix} LOW must be at most HIGH, and both from {-MOST:g} to {MOST:g}"
             )
-        found[name] = (low, high)
-    return found
+        ranges[name] = (low, high)
+    return ranges
 
 
 def reward_params(text: str) -> dict[str, np.ndarray]:
-    """Return a `reward_ranges` as params: (terms, 2) float32, the lowest above the highest where a
-    term has no range.
+    """Return a `reward_ranges` as params: (terms, 2) float32.
+
+    For a term without a range the lowest is above the highest.
     """
     ranges = parse_ranges(text)
     if not ranges:

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the setting `scenes` means: which scenes there are, where they come from, and to which split
-each belongs.
+"""Resolves the setting `scenes`: the scenes, where they come from, and the split of each.
 
 Runs in the learner before workers start. Nothing is parsed here: a scene is an identity and a
-function that loads it, which drive_env/prepare.py calls in helper processes where the scene is not
-in the cache.
+function that loads it, which drive_env/prepare.py calls in helper processes if the scene is not in
+the cache.
 """
 
 from __future__ import annotations
@@ -47,17 +46,13 @@ from puffervec.errors import SceneError
 from puffervec.system.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.system.cores import usable_cores
 
-SHARES = {
-    "train": 0.8,
-    "validation": 0.9,
-    "test": 1.0,
-}  # up to which part of [0, 1) each split reaches
+SHARES = {"train": 0.8, "validation": 0.9, "test": 1.0}  # upper end of each split in [0, 1)
 COMPILED = "compiled"  # in place of a digest: the file is a .pvs file
 MOST_INDEX_BYTES = 1 << 28
-# A file that was changed so shortly before it was read may change again without a trace
+# A file that was changed this shortly before it was read may change again without a new time stamp.
 FRESH_NS = 2_000_000_000
-MANY_FRESH = 32  # files from which on several threads read them
-MANY_UNKNOWN, PROBES = 1000, 256  # a folder of more new files must have a scene among so many
+MANY_FRESH = 32  # several threads read at least this many files
+MANY_UNKNOWN, PROBES = 1000, 256  # of more new files, this many are probed for a scene
 _COUNTED = re.compile(r"(?:generated|streets):([1-9][0-9]{0,4})")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -69,9 +64,10 @@ class Item:
     """One scene.
 
     Attributes:
-        id: what its split depends on. identity: JSON-like; equal where the content is.
-        load: reads it. place: the folder or .pvs file that it is in, absolute; "" if it is
-            generated.
+        id: what its split depends on.
+        identity: JSON-like; equal for equal content.
+        load: reads it.
+        place: the folder or .pvs file that contains it, absolute; "" if it is generated.
     """
 
     id: str
@@ -82,14 +78,18 @@ class Item:
 
 @dataclass(frozen=True)
 class Source:
-    """One of the sets that the setting names. weight: how often its scenes are drawn, all together;
-    None: not given.
+    """One of the sets that the setting names.
+
+    Attributes:
+        weight: relative frequency of draws of all its scenes together; None if the setting has
+            none.
+        compiled: its path if it is a .pvs file.
     """
 
     name: str
     items: tuple[Item, ...]
     weight: float | None = None
-    compiled: Path | None = None  # it is this .pvs file
+    compiled: Path | None = None
 
 
 def sources_of(scenes: str, split: str = "all") -> list[Source]:
@@ -98,23 +98,25 @@ def sources_of(scenes: str, split: str = "all") -> list[Source]:
     Raises:
         SceneError: there is no such folder or file, or none of its scenes belongs to the split.
     """
-    found = []
+    sources = []
     for name, weight in sets_of(scenes):
         items, compiled = _items_of(name)
         kept = tuple(item for item in items if split in ("all", split_of(item.id)))
         if not kept:
-            found_none = f"none of its {len(items)} scenes is in the split {split}"
-            raise SceneError(f"{name}: {found_none}; --env.split all takes every one")
-        found.append(Source(name, kept, weight, compiled))
-    return found
+            raise SceneError(
+                f"{name}: none of its {len(items)} scenes is in the split {split}: use "
+                "--env.split all"
+            )
+        sources.append(Source(name, kept, weight, compiled))
+    return sources
 
 
 def split_of(scene_id: str) -> str:
-    """Return the split of a scene: "train" (80 %), "validation" or "test" (10 % each), by a hash of
-        its id.
+    """Return the split of a scene, by a hash of its id.
 
-    The id is the file's name without folder and ending (`id_of`), so a scene stays in its split
-    when it is copied or converted, and whatever other scenes there are.
+    It is "train" (80 %), "validation" or "test" (10 % each). The id is the file's name without
+    folder and suffix (`id_of`), so a scene stays in its split when it is copied or converted,
+    whatever other scenes there are.
 
     >>> split_of("tfrecord-00000-of-01000_325")
     'train'
@@ -129,15 +131,15 @@ def split_of(scene_id: str) -> str:
 
 
 def id_of(name: str) -> str:
-    """Return the id of the scene of a file: its name without folder and endings of formats.
+    """Return the id of the scene of a file: its name without folder and suffixes of formats.
 
     >>> id_of("day.1/scene-7.json.pvs"), id_of("scene-7.json"), id_of("scene-7")
     ('scene-7', 'scene-7', 'scene-7')
     """
-    found = Path(name).stem
-    while Path(found).suffix in SUFFIXES:
-        found = Path(found).stem
-    return found
+    stem = Path(name).stem
+    while Path(stem).suffix in SUFFIXES:
+        stem = Path(stem).stem
+    return stem
 
 
 def _items_of(name: str) -> tuple[list[Item], Path | None]:
@@ -145,34 +147,31 @@ def _items_of(name: str) -> tuple[list[Item], Path | None]:
     counted = _COUNTED.fullmatch(name)
     if name in (DEFAULT_SCENES, STREET_SCENES) or counted:
         count = int(counted[1]) if counted else generate.DEFAULT_COUNT
-        return generated(count, generate.DEFAULT_SEED, name.startswith(STREET_SCENES)), None
+        return generated_items(count, generate.DEFAULT_SEED, name.startswith(STREET_SCENES)), None
     if name in (HELD_OUT_SCENES, HELD_OUT_STREETS):
-        return generated(
+        return generated_items(
             generate.HELD_OUT_COUNT, generate.HELD_OUT_SEED, name == HELD_OUT_STREETS, wide=True
         ), None
     try:
-        given = Path(name).expanduser()
-        if given.is_dir():
-            return _of_folder(given), None
-        if is_scene_set(given):
-            return _of_compiled(given), given
-        if given.is_file():
-            digest = digest_of(given)
-            load = functools.partial(read_listed, given, digest)
+        path = Path(name).expanduser()
+        if path.is_dir():
+            return _folder_items(path), None
+        if is_scene_set(path):
+            return _compiled_items(path), path
+        if path.is_file():
+            digest = digest_of(path)
+            load = functools.partial(read_listed, path, digest)
             return [
-                Item(id_of(given.name), [given.name, digest], load, str(given.parent.absolute()))
+                Item(id_of(path.name), [path.name, digest], load, str(path.parent.absolute()))
             ], None
-    except (
-        OSError,
-        RuntimeError,
-    ) as error:  # a name that is too long, no right to look, ~somebody who has no home
+    except (OSError, RuntimeError) as error:  # name too long, no permission, ~user without a home
         raise SceneError(
             f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from error
     raise SceneError(f"{name}: no such folder or file; it must be {SCENES_ALLOWED}")
 
 
-def generated(count: int, seed: int, of_streets: bool, wide: bool = False) -> list[Item]:
+def generated_items(count: int, seed: int, of_streets: bool, wide: bool = False) -> list[Item]:
     """Return scenes of the generator."""
     kind, version, make = DEFAULT_SCENES, generate.GENERATOR_VERSION, generate.generate_scene
     if of_streets:
@@ -187,26 +186,27 @@ def generated(count: int, seed: int, of_streets: bool, wide: bool = False) -> li
     ]
 
 
-def _of_folder(folder: Path) -> list[Item]:
-    """Return the scenes in a folder and its subfolders, of all formats; what cannot be read says so
-    when it is loaded.
+def _folder_items(folder: Path) -> list[Item]:
+    """Return the scenes in a folder and its subfolders, of all formats.
+
+    A file that cannot be read reports that when it is loaded.
     """
     files = scene_files(folder)
     cached, top = (cache_folder() / SCENES).resolve(), folder.resolve()
-    if cached.is_relative_to(top):  # its lists change while scenes are compiled
+    if cached.is_relative_to(top):  # the cache changes while scenes are compiled
         files = [
             path for path in files if not path.is_relative_to(folder / cached.relative_to(top))
         ]
     digests = digests_of(folder, files)
-    found: list[Item] = []
+    items: list[Item] = []
     for path in files:
         place = str(path.parent.absolute())
         if digests[path] == COMPILED:
             try:
-                found += _of_compiled(path)
+                items += _compiled_items(path)
             except SceneError as error:
                 reason = str(error).removeprefix(f"{path}: ")
-                found.append(
+                items.append(
                     Item(
                         id_of(path.name),
                         [path.name, reason],
@@ -215,18 +215,20 @@ def _of_folder(folder: Path) -> list[Item]:
                     )
                 )
         else:
-            load = functools.partial(_usable, path, digests[path])
-            found.append(Item(id_of(path.name), [path.name, digests[path]], load, place))
-    return found
+            load = functools.partial(_read_or_leave_out, path, digests[path])
+            items.append(Item(id_of(path.name), [path.name, digests[path]], load, place))
+    return items
 
 
-def _of_compiled(path: Path) -> list[Item]:
-    """Return the scenes of a .pvs file. Raises: SceneError: see SceneSet."""
+def _compiled_items(path: Path) -> list[Item]:
+    """Return the scenes of a .pvs file.
+
+    Raises:
+        SceneError: see SceneSet.
+    """
     scenes = SceneSet(path)
-    total, place = (
-        int(scenes.head["crc32"]),
-        str(path.absolute()),
-    )  # the sum is of the table, which has those of the scenes
+    # The checksum is of the table, which has those of the scenes.
+    total, place = int(scenes.head["crc32"]), str(path.absolute())
     return [
         Item(
             id_of(name),
@@ -241,53 +243,60 @@ def _of_compiled(path: Path) -> list[Item]:
 def stored_scene(
     path: Path, total: int, index: int
 ) -> tuple[StoredScene, CompileSettings] | LeftOut:
-    """Return a scene of a .pvs file and what it was compiled with, or why it cannot be used.
+    """Return a scene of a .pvs file and its settings, or why it cannot be used.
 
-    Args: total: the sum of the file's table when its scenes were listed.
+    Args:
+        total: the checksum of the file's table when its scenes were listed.
 
     Raises:
-        SceneError: the file was replaced since; what it holds now must not be kept under the key of
-            what it held.
+        SceneError: the file was replaced since; its new content must not be cached under the key of
+            the old one.
     """
     try:
-        scenes = opened(path)
+        scenes = open_cached(path)
     except SceneError as error:
-        raise _replaced(path) from error
+        raise _replaced_error(path) from error
     if int(scenes.head["crc32"]) != total:
-        raise _replaced(path)
+        raise _replaced_error(path)
     try:
         return scenes[index], scenes.settings
     except SceneError as error:
         return LeftOut(path, str(error).removeprefix(f"{path}: "))
 
 
-def opened(path: Path) -> SceneSet:
-    """Open a .pvs file; the same one again until the file changes, since opening looks at all of
-    its scenes.
+def open_cached(path: Path) -> SceneSet:
+    """Open a .pvs file, or return the open one if the file has not changed.
+
+    Opening reads part of every scene.
     """
-    return _opened(path, tuple(stamp_of(path)))
+    return _open_stamped(path, tuple(stamp_of(path)))
 
 
 @functools.lru_cache(maxsize=4)
-def _opened(path: Path, stamp: tuple[int, ...]) -> SceneSet:
+def _open_stamped(path: Path, stamp: tuple[int, ...]) -> SceneSet:
     return SceneSet(path)
 
 
 def read_listed(path: Path, digest: str) -> Scene:
-    """Read a scene file with this digest. Raises: SceneError: see `check_drivable`; the file was
-    replaced since.
+    """Read a scene file with this digest.
+
+    Raises:
+        SceneError: see `check_drivable`; or the file was replaced since.
     """
     data = read_bytes(path)
     if hashlib.sha256(data).hexdigest() != digest:
-        raise _replaced(path)
+        raise _replaced_error(path)
     return check_drivable(parse_scene(data, str(path), path.name), str(path))
 
 
-def _usable(path: Path, digest: str) -> Scene | LeftOut:
-    """Read a file of a folder, or return why it is left out. Args: digest: or the reason why it
-        could not be read.
+def _read_or_leave_out(path: Path, digest: str) -> Scene | LeftOut:
+    """Read a file of a folder, or return why it is left out.
 
-    Raises: SceneError: the file was replaced since.
+    Args:
+        digest: the file's digest, or the reason why it could not be read.
+
+    Raises:
+        SceneError: the file was replaced since.
     """
     if not _DIGEST.fullmatch(digest):
         return LeftOut(path, digest.removeprefix(f"{path}: "))
@@ -300,12 +309,12 @@ def _usable(path: Path, digest: str) -> Scene | LeftOut:
 
 
 class ReplacedError(SceneError):
-    """A scene file is another one than when its folder was listed."""
+    """A scene file is not the one that was there when its folder was listed."""
 
 
-def _replaced(path: Path) -> ReplacedError:
+def _replaced_error(path: Path) -> ReplacedError:
     return ReplacedError(
-        f"{path}: the file was replaced while scenes were being compiled: start again"
+        f"{path}: the file was replaced while scenes were being compiled: run the command again"
     )
 
 
@@ -314,17 +323,22 @@ def stamps_of(scenes: str) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(stamp_of(Path(name).expanduser())) for name, _ in sets_of(scenes))
 
 
-# ---- what files contain --------------------------------------------------------------------------
+# ---- digests of files ----------------------------------------------------------------------------
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a scene file's content, hexadecimal. Raises SceneError as `reader.read_bytes`."""
+    """Return the SHA-256 of a scene file's content, hexadecimal.
+
+    Raises:
+        SceneError: as `reader.read_bytes`.
+    """
     return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def digest_or_refusal(path: Path) -> str:
-    """`digest_of`, or the reason why the file cannot be read; COMPILED of a .pvs file, which may be
-    large.
+    """Return `digest_of`, or the reason why the file cannot be read.
+
+    COMPILED for a .pvs file, which may be large.
     """
     try:
         return COMPILED if is_scene_set(path) else digest_of(path)
@@ -333,65 +347,65 @@ def digest_or_refusal(path: Path) -> str:
 
 
 def digests_of(folder: Path, files: list[Path]) -> dict[Path, str]:
-    """Return the digests of a folder's files. For those that have not changed they come from a list
-    in the cache, as in Git.
+    """Return the digests of a folder's files.
 
-    A file counts as unchanged if its size, inode and times are those of the list, and it was
-    changed well before the list was written.
+    Digests of unchanged files come from a list in the cache, as in Git. A file counts as unchanged
+    if its size, inode and times are those of the list, and it was changed well before the list was
+    written.
     """
     listed = cache_folder() / SCENES / f"{key_of(COMPILED, 'digests', str(folder.resolve()))}.json"
     known, written_ns = _known_digests(listed)
     names = {path: str(path.relative_to(folder)) for path in files}
     stamps = {path: stamp_of(path) for path in files}
-    kept = {
+    unchanged = {
         path: digest
         for path in files
-        if (digest := _kept(known.get(names[path]), stamps[path], written_ns)) is not None
+        if (digest := _digest_if_unchanged(known.get(names[path]), stamps[path], written_ns))
+        is not None
     }
-    fresh = [path for path in files if path not in kept]
-    if not kept and len(fresh) > MANY_UNKNOWN:
+    fresh = [path for path in files if path not in unchanged]
+    if not unchanged and len(fresh) > MANY_UNKNOWN:
         _require_a_scene(folder, fresh)
-    with ThreadPoolExecutor(
-        usable_cores() if len(fresh) >= MANY_FRESH else 1
-    ) as pool:  # reading and hashing leave the GIL
-        found = kept | dict(zip(fresh, pool.map(digest_or_refusal, fresh), strict=True))
-    entries = {names[path]: [stamps[path], found[path]] for path in files}
+    # Reading and hashing release the GIL.
+    with ThreadPoolExecutor(usable_cores() if len(fresh) >= MANY_FRESH else 1) as pool:
+        digests = unchanged | dict(zip(fresh, pool.map(digest_or_refusal, fresh), strict=True))
+    entries = {names[path]: [stamps[path], digests[path]] for path in files}
     if entries != known:
-        with contextlib.suppress(
-            SceneError, UnicodeEncodeError
-        ):  # a cache that cannot be written is named when it is needed
+        # A cache that cannot be written is reported when it is needed.
+        with contextlib.suppress(SceneError, UnicodeEncodeError):
             write_atomically(listed, [json.dumps(entries).encode()])
-    return found
+    return digests
 
 
 def _require_a_scene(folder: Path, files: list[Path]) -> None:
-    """Raise SceneError if none of some files, drawn evenly, is a scene: `/` is soon named, and
-    takes hours to read.
+    """Raise SceneError if an even sample of the files has no scene.
+
+    A user may name `/` by mistake, which would take hours to read.
     """
     probed = files[:: -(-len(files) // PROBES)]
     if not any(is_scene_set(path) or isinstance(read_usable(path), Scene) for path in probed):
         raise SceneError(
             f"{folder}: none of {len(probed)} files, drawn evenly from the {len(files):,} below "
-            f"it that end in {', '.join(SUFFIXES)}, is a scene; name the folder that holds the "
-            "scenes"
+            f"it that end in {', '.join(SUFFIXES)}, is a scene: name the folder with the scenes"
         )
 
 
 def stamp_of(path: Path) -> list[int]:
-    """What changes with a file's content: its size, inode and times; nothing if it cannot be looked
-    at.
+    """Return what changes with a file's content: its size, inode and times.
+
+    An empty list if the file cannot be examined.
     """
     with contextlib.suppress(OSError, ValueError):
-        seen = path.stat()
-        return [seen.st_size, seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns]
+        status = path.stat()
+        return [status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns]
     return []
 
 
-def _kept(entry: Any, stamp: list[int], written_ns: int) -> str | None:
+def _digest_if_unchanged(entry: Any, stamp: list[int], written_ns: int) -> str | None:
     """Return the digest of an entry of the list if the file has not changed since."""
-    settled = bool(stamp) and max(stamp[2:]) < written_ns - FRESH_NS
+    stable = bool(stamp) and max(stamp[2:]) < written_ns - FRESH_NS
     if (
-        settled
+        stable
         and isinstance(entry, list)
         and len(entry) == 2
         and entry[0] == stamp
@@ -402,7 +416,7 @@ def _kept(entry: Any, stamp: list[int], written_ns: int) -> str | None:
 
 
 def _known_digests(listed: Path) -> tuple[Mapping[str, Any], int]:
-    """Return the list of digests, and when it was written; nothing if there is none."""
+    """Return the list of digests, and when it was written; ({}, 0) if there is none."""
     try:
         with holding(listed) as place:
             written_ns = place.stat(listed.name).st_mtime_ns

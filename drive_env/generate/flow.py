@@ -3,12 +3,12 @@
 """Plans traffic for generated streets: cars that follow, queue, stop, yield and wait.
 
 Runs in the learner (drive_env.generate.streets). Cars are planned one after another: on a lane from
-front to back, and otherwise by priority. For a new car, `traffic.blocked` returns when and where on
-its path it would touch a car planned before; red lights block their stop lines. The car then drives
-by the intelligent driver model (Treiber, Hennecke, Helbing 2000) behind whatever blocks its path
-next, in several variants: without stopping, or stopping before one of the places that are blocked
-at some time, until one of several times. The variant without contact that gets farthest is chosen.
-If there is none, the car is left out.
+front to back, and otherwise by priority. For a new car, `traffic.blocked_cells` returns when and
+where on its path it would touch a car planned before; red lights block their stop lines. The car
+then drives by the intelligent driver model (Treiber, Hennecke, Helbing 2000) behind whatever blocks
+its path next, in several variants: without stopping, or stopping before one of the places that are
+blocked at some time, until one of several times. The variant without contact that gets farthest is
+chosen. If there is none, the car is left out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from drive_env.scenes.schema import FRAME_S, VEHICLE, Floats
 TIME_S = SAMPLE_FRAMES * FRAME_S  # length of a step of the plan
 # Desired acceleration, comfortable braking, and maximum braking
 ACCELERATE_MPS2, BRAKE_MPS2, HARDEST_MPS2 = 1.6, 2.0, 5.0
-HEADWAY_S, STANDSTILL_M = 1.1, 0.4  # in addition to the margin in `blocked`
+HEADWAY_S, STANDSTILL_M = 1.1, 0.4  # in addition to the margin in `blocked_cells`
 # Largest change of the acceleration in a step, downwards and upwards
 FIRMER_MPS2, SOFTER_MPS2 = 1.4, 0.6
 RELEASES_S = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.5, 99.0)

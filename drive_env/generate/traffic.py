@@ -34,7 +34,7 @@ SMOOTH_M = 1.5  # standard deviation of the filter that makes curvature continuo
 EDGE_MARGIN_M = 0.3  # distance of logs from road edges; above the bound of simplification
 CAR_MARGIN_M = 0.15  # distance of logs from other cars
 AHEAD_M, BEHIND_M, BESIDE_M = 2.5, 0.8, 0.25  # least gap between planned cars
-SAMPLE_M = 1.0  # sampling distance of the path in `blocked`
+SAMPLE_M = 1.0  # sampling distance of the path in `blocked_cells`
 SAMPLE_FRAMES = 2
 PARKED = "parked"  # Car.turn of cars that stand at the kerb
 

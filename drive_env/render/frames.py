@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures of a scene while it is driven, for `render_mode="rgb_array"`: all that has happened so
-far. Runs in the learner.
+"""Pictures of a scene while it is driven, for `render_mode="rgb_array"`.
+
+Each shows the whole episode so far. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from puffervec.vec.vector_env import VectorEnv
 
 
 class FrameRecorder:
-    """Notes the poses of the first scene of an env step by step, and draws them; see
-    puffervec.contract.evaluation.Recorder.
+    """Recorder of the first scene of an env (see puffervec.contract.evaluation.Recorder).
 
-    With a raster in the observation, what the first agent sees is shown in a corner. All pictures
-    have one size, as a video
-    needs: what they show is chosen at the reset, from the scene's log.
+    With a raster in the observation, a corner shows what the first agent sees. All pictures have
+    one size, as a video needs: the view is chosen at the reset, from the scene's log.
     """
 
     def __init__(self, vec: VectorEnv) -> None:
-        """Raises: MissingExtraError: Pillow is not installed."""
+        """Prepare the scenes.
+
+        Raises:
+            MissingExtraError: Pillow is not installed.
+        """
         extras.require("drawing", "PIL")
         self._vec = vec
         self._scenes = prepare_scenes(vec.config).scenes
@@ -36,14 +39,14 @@ class FrameRecorder:
         self._view: View | None = None
 
     def begin(self) -> None:
-        """Forget the last episode and note the first frame of this one."""
+        """Drop the last episode and record the first frame of this one."""
         self._states = []
         self._view = None
         self.add()
         self._scene = int(self._vec.peek(0)["slot_scene"][0])
 
     def add(self) -> None:
-        """Note the newest frame, unless the scene has ended or started again."""
+        """Record the newest frame, unless the scene has ended or started again."""
         state = self._vec.peek(0)
         if int(state["slot_clock"][0]) == len(self._states):
             own = state["slot"] == 0
@@ -52,7 +55,11 @@ class FrameRecorder:
             )
 
     def picture(self) -> np.ndarray:
-        """Return (H, W, 3) uint8. Raises: CallOrderError: before the first reset."""
+        """Return the picture, (H, W, 3) uint8.
+
+        Raises:
+            CallOrderError: before the first reset.
+        """
         from drive_env.render.picture import picture_of
 
         if not self._states:

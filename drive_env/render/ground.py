@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What of a scene never moves, as shapes: roads, paint, edges, areas, signs; and its lights. Places
-are those of the scene.
+"""Shapes of the parts of a scene that never move, and of its lights, in the scene's coordinates.
+
+The parts are roads, paint, edges, areas and signs.
 """
 
 from __future__ import annotations
@@ -34,17 +35,11 @@ GROUND = {
 YELLOW_KINDS = frozenset((9, 10, 11, 12, 13))  # by map_element_id
 BROKEN_KINDS = frozenset((6, 9, 10))
 ROAD_M, SIGN_M = 4.6, 0.8  # width of the surface under a lane, radius of a light or sign
-LANE_M, LINE_M, EDGE_M, STOP_M = (
-    0.12,
-    0.25,
-    0.35,
-    0.45,
-)  # widths of lane centres, paint, kerbs and stop lines
+# Widths of lane centres, paint, kerbs and stop lines
+LANE_M, LINE_M, EDGE_M, STOP_M = 0.12, 0.25, 0.35, 0.45
 DASH_M = 2.0, 2.0
-CORNERS = {
-    "stop sign": (8, math.pi / 8),
-    "yield sign": (3, math.pi / 6),
-}  # of a sign, and how it is turned
+# Number of a sign's corners, and its rotation
+CORNERS = {"stop sign": (8, math.pi / 8), "yield sign": (3, math.pi / 6)}
 _SHOWS = {RED: "red light", YELLOW: "yellow light", GREEN: "green light"}
 _LIGHT = CONTROL_KINDS.index("traffic_light")
 
@@ -53,9 +48,10 @@ Point = tuple[float, float]
 
 
 def ground_of(roads: Roads, dashed: bool = False) -> list[Shape]:
-    """Surface, areas, lane centres, paint and edges, from back to front.
+    """Return surface, areas, lane centres, paint and edges, from back to front.
 
-    Args: dashed: broken lines are drawn broken, which takes many shapes.
+    Args:
+        dashed: draw broken lines as dashes, which takes many shapes.
     """
     shapes: list[Shape] = [Line(_points(points), ROAD_M, role="road") for points in roads.lanes]
     shapes += [Polygon(_points(points), role=name) for name, points in roads.areas]
@@ -70,7 +66,7 @@ def ground_of(roads: Roads, dashed: bool = False) -> list[Shape]:
 
 
 def dashes(points: Floats, on_m: float, off_m: float) -> list[list[Point]]:
-    """Return the pieces that are painted of a broken line along points (n, 2)."""
+    """Return the painted pieces of a broken line along points (n, 2)."""
     points = (
         points[np.concatenate([[True], (np.diff(points, axis=0) != 0).any(axis=1)])]
         if len(points)
@@ -79,19 +75,20 @@ def dashes(points: Floats, on_m: float, off_m: float) -> list[list[Point]]:
     if len(points) < 2:
         return []
     along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(points, axis=0).T))])
-    found = []
+    pieces = []
     for start in np.arange(0.0, along[-1], on_m + off_m).tolist():
         end = min(start + on_m, float(along[-1]))
         at = np.concatenate([[start], along[(along > start) & (along < end)], [end]])
-        found.append(
+        pieces.append(
             _points(np.stack([np.interp(at, along, points[:, axis]) for axis in (0, 1)], axis=-1))
         )
-    return found
+    return pieces
 
 
 def sign_of(role: str, place: Point, radius: float, name: str = "") -> list[Shape]:
-    """A light as a circle, a stop sign as an octagon, a yield sign as a triangle that stands on its
-    tip.
+    """Return a light as a circle, a stop sign as an octagon, a yield sign as a triangle.
+
+    The triangle stands on its tip.
     """
     if role not in CORNERS:
         return [Circle(*place, radius, role=role, name=name)]
@@ -107,17 +104,20 @@ def sign_of(role: str, place: Point, radius: float, name: str = "") -> list[Shap
 
 
 def signs_of(arrays: Arrays) -> Iterator[Shape]:
-    """Stop and yield signs of a compiled scene, each with its stop line."""
+    """Yield the stop and yield signs of a compiled scene, each with its stop line."""
     for control in arrays["controls"]:
         if int(control["kind"]) != _LIGHT:
-            yield from _control(control, shown_in(control, arrays, 0), "")
+            yield from _control(control, role_in(control, arrays, 0), "")
 
 
 def lights_of(arrays: Arrays, frame: int) -> Iterator[Shape]:
-    """Traffic lights of a compiled scene in the colours of a frame, each with its stop line."""
+    """Yield the traffic lights of a compiled scene, each with its stop line.
+
+    Their colours are those of a frame.
+    """
     for number, control in enumerate(arrays["controls"]):
         if int(control["kind"]) == _LIGHT:
-            yield from _control(control, shown_in(control, arrays, frame), f"light {number}")
+            yield from _control(control, role_in(control, arrays, frame), f"light {number}")
 
 
 def _control(control: Any, role: str, name: str) -> Iterator[Shape]:
@@ -127,15 +127,21 @@ def _control(control: Any, role: str, name: str) -> Iterator[Shape]:
     yield from sign_of(role, (float(control["x_m"]), float(control["y_m"])), SIGN_M, name)
 
 
-def shown_in(control: Any, arrays: Arrays, frame: int) -> str:
-    """The role of a control of a compiled scene in a frame; after its last state it keeps that."""
+def role_in(control: Any, arrays: Arrays, frame: int) -> str:
+    """Return the role of a control of a compiled scene in a frame.
+
+    After its last state it keeps that state.
+    """
     at = int(control["states"]) + min(frame, int(control["state_count"]) - 1)
     return signal_of(int(control["kind"]), int(arrays["states"][at]))
 
 
 def signal_of(kind: int, state: int) -> str:
-    """Return the name in LIGHTS or SIGNS of a control: of its kind (index into CONTROL_KINDS) and
-    what it shows.
+    """Return the name in LIGHTS or SIGNS of a control.
+
+    Args:
+        kind: index into CONTROL_KINDS.
+        state: the state that it shows.
     """
     if kind == _LIGHT:
         return _SHOWS.get(state & STATE_COLOUR, "light that is off")

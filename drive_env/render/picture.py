@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A whole episode of a scene in one picture: roads, ways, goals, what went wrong. Runs in the
-learner, and needs Pillow.
+"""Draws a whole episode of a scene in one picture: roads, paths, goals, and failures.
 
-It is made of the shapes of puffervec.contract.drawing, and painted by what paints films
-(puffervec/viewing/render/painter.py). Sizes in pixels are those of the result. Places are metres in
-the scene's local frame, turned so that its longest axis lies across.
+Runs in the learner, and needs Pillow. The picture consists of shapes of puffervec.contract.drawing,
+and is painted by the painter of films (puffervec/viewing/render/painter.py). Sizes in pixels are
+those of the result. Places are metres in the scene's local frame, turned so that its longest axis
+is horizontal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.render.ground import AREAS, GROUND, LIGHTS, SIGNS, dashes, ground_of, sign_of
-from drive_env.render.tracks import Roads, Tracks, View, turned, view_of
+from drive_env.render.tracks import Roads, Tracks, View, rotate, view_of
 from drive_env.scenes.schema import FRAME_S, OBJECT_TYPES, VEHICLE, Floats
 from puffervec.contract.drawing import INK, Box, Circle, Drawing, Line, Polygon, Shape, Text
 from puffervec.viewing.render.episode import Moment, Point
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 Frames = NDArray[np.signedinteger[Any]]
-WIDTH_PX, HEAD = 1500, 1.2  # of the road; size of the words above, to those of films
+WIDTH_PX, HEAD = 1500, 1.2  # width of the road; text size above it, relative to that of films
 PEDESTRIAN, CYCLIST, OTHER = (
     OBJECT_TYPES.index(name) for name in ("pedestrian", "cyclist", "other")
 )
@@ -46,37 +46,40 @@ BY_NUMBER = (
     "#1f8f8f",
     "#7a5ad9",
 )
-SHADES = (0.4, 0.55, 0.7, 0.85, 1.0)  # of a way, from its start on
-PALE, AREA = 0.35, 0.2  # of where an agent started, of its goal
+SHADES = (0.4, 0.55, 0.7, 0.85, 1.0)  # of a path, from its start
+PALE, AREA = 0.35, 0.2  # shades of an agent's start and of its goal
 COLOURS = {
     **GROUND, "white line": "#ffffff", "shoulder": "#ebecec", "car": "#a9adb5", "object": "#a9adb5", "pedestrian": "#6b4a2f",
     "cyclist": "#b08d57", "way of others": "#a0a4ab", "edge of others": "#7d828c", "lane": "#cdd1d6",
     "collision": "#d81e3a", "off-road": "#e8750a", "paper": PAPER, "edge": INK,
     **{f"{n} {share}": mixed(colour, share) for n, colour in enumerate(BY_NUMBER) for share in (*SHADES, PALE, AREA)},
 }  # fmt: skip
-SHOULDER_M = 7.2  # wide, under the lanes: it fills crossings and reaches to most edges
+SHOULDER_M = 7.2  # width of a strip under the lanes that fills crossings and reaches most edges
 WAY_M, LEAST_WAY_PX = 0.5, 3.0
 DASH_PX, LOG_PX = (9.0, 6.0), 2.3
 RING_PX, DOT_M, TICK_PX, MARK_PX = 2.6, 0.35, 3.2, 11.0
-PEDESTRIAN_M = 1.4  # across, at least, so that they are seen
-LABEL_S, LABEL_GAP_M = (
-    3,
-    7.0,
-)  # seconds between ticks with a number, and the least distance between two of them
-SAMPLE_PX = 26  # of the legend
+PEDESTRIAN_M = 1.4  # minimum diameter of a pedestrian, so that it is visible
+LABEL_S, LABEL_GAP_M = 3, 7.0  # seconds between ticks with a number, and their minimum distance
+SAMPLE_PX = 26  # width of a sample in the legend
 
 
 def png_of(title: str, roads: Roads, tracks: Tracks, view: View | None = None) -> bytes:
-    """Draw one episode of one scene; returns a PNG file. Args: view: None: what the agents do and
-    aim at.
+    """Draw one episode of one scene and return a PNG file.
+
+    Args:
+        view: None: the agents' paths and goals.
     """
     return png(picture_of(title, roads, tracks, view))
 
 
 def picture_of(title: str, roads: Roads, tracks: Tracks, view: View | None = None) -> Image.Image:
-    """Draw one episode of one scene, 1500 pixels wide and a margin. Args: as of `png_of`."""
+    """Draw one episode of one scene, 1500 pixels wide plus a margin.
+
+    Args:
+        view: as for `png_of`.
+    """
     view = view or view_of(tracks)
-    roads, tracks = turned(roads, tracks, -view.angle_rad)
+    roads, tracks = rotate(roads, tracks, -view.angle_rad)
     (left, bottom), (right, top) = view.low_m.tolist(), view.high_m.tolist()
     px = (right - left) / WIDTH_PX
     still = [
@@ -101,11 +104,15 @@ def picture_of(title: str, roads: Roads, tracks: Tracks, view: View | None = Non
     )
 
 
-Layer = tuple[int, Iterable[Shape]]  # the higher the number, the further in front
+Layer = tuple[int, Iterable[Shape]]  # layers with higher numbers are in front
 
 
 def objects_of(tracks: Tracks, px: float) -> Iterator[Layer]:
-    """Ways, poses at the start and at the end, goals and marks. Args: px: metres of a pixel."""
+    """Yield paths, poses at the start and at the end, goals and marks.
+
+    Args:
+        px: metres per pixel.
+    """
     for index in np.flatnonzero(~tracks.agent & tracks.there.any(axis=0)).tolist():
         frames = np.flatnonzero(tracks.there[:, index])
         yield 1, [Line(way_of(tracks, frames, index), 1.5 * px, role="way of others")]
@@ -122,8 +129,10 @@ def objects_of(tracks: Tracks, px: float) -> Iterator[Layer]:
 
 
 def agent_of(tracks: Tracks, index: int, colour: str, px: float) -> Iterator[Layer]:
-    """Goal, log and driven way of one agent, and its body at the start and at the end. Args:
-    colour: the start of its roles.
+    """Yield goal, log and driven path of one agent, and its body at the start and at the end.
+
+    Args:
+        colour: the start of its roles.
     """
     frames = np.flatnonzero(tracks.there[:, index])
     way, strong = way_of(tracks, frames, index), f"{colour} {SHADES[-1]}"
@@ -154,7 +163,7 @@ def agent_of(tracks: Tracks, index: int, colour: str, px: float) -> Iterator[Lay
 
 
 def way_of(tracks: Tracks, frames: Frames, index: int) -> list[Point]:
-    """Where an object is in some frames."""
+    """Return the places of an object in some frames."""
     return list(
         zip(tracks.x_m[frames, index].tolist(), tracks.y_m[frames, index].tolist(), strict=True)
     )
@@ -163,8 +172,10 @@ def way_of(tracks: Tracks, frames: Frames, index: int) -> list[Point]:
 def seconds_of(
     frames: Frames, way: Sequence[Point], role: str, px: float
 ) -> tuple[list[Shape], list[Shape]]:
-    """A tick on the way for each second, and a number every few. Args: frames: of the points of the
-    way.
+    """Return a tick on the path for each second, and a number for every few.
+
+    Args:
+        frames: frames of the points of the path.
     """
     at = np.flatnonzero((np.round(frames * FRAME_S, 6) % 1.0 == 0) & (frames > 0)).tolist()
     ticks: list[Shape] = []
@@ -187,8 +198,10 @@ def seconds_of(
 
 
 def body(tracks: Tracks, index: int, frame: int, role: str, edge: str = "") -> list[Shape]:
-    """One object as a box with a windscreen near its front; a pedestrian as a circle. Args: edge:
-    role of its edge.
+    """Return one object as a box with a windscreen near its front; a pedestrian as a circle.
+
+    Args:
+        edge: role of its edge.
     """
     x, y, heading = (
         float(part[frame, index]) for part in (tracks.x_m, tracks.y_m, tracks.heading_rad)
@@ -201,7 +214,7 @@ def body(tracks: Tracks, index: int, frame: int, role: str, edge: str = "") -> l
 
 
 def ring(x: float, y: float, radius: float, px: float, role: str) -> list[Shape]:
-    """A circle's outline that is wide enough to be seen."""
+    """Return a circle's outline, wide enough to be visible."""
     angles = np.linspace(0, 2 * math.pi, 49).tolist()
     return [
         Line(
@@ -213,7 +226,7 @@ def ring(x: float, y: float, radius: float, px: float, role: str) -> list[Shape]
 
 
 def cross(x: float, y: float, px: float) -> list[Shape]:
-    """The mark of a collision."""
+    """Return the mark of a collision."""
     arm = 0.8 * MARK_PX * px
     lines = [((x - arm, y - arm), (x + arm, y + arm)), ((x - arm, y + arm), (x + arm, y - arm))]
     halo = [(_longer(line, 1.2), 8.0, "paper") for line in lines]
@@ -224,7 +237,7 @@ def cross(x: float, y: float, px: float) -> list[Shape]:
 
 
 def triangle(x: float, y: float, px: float) -> list[Shape]:
-    """The mark of leaving the road."""
+    """Return the mark of leaving the road."""
 
     def corners(size: float) -> list[Point]:
         return [
@@ -245,11 +258,11 @@ def _longer(line: tuple[Point, Point], by: float) -> tuple[Point, Point]:
     return first, last
 
 
-# ---- above the picture
+# ---- captions above the picture
 
 
 def caption_of(tracks: Tracks) -> str:
-    """Return what became of the agents, or, of a log, how long it is and who is in it."""
+    """Return the outcome of the agents or, for a log, its length and its objects."""
     agents = int(tracks.agent.sum())
     if tracks.logged:
         others = int((~tracks.agent & tracks.there.any(axis=0)).sum())
@@ -268,7 +281,7 @@ def caption_of(tracks: Tracks) -> str:
 
 
 def legend_of_agents(tracks: Tracks) -> list[Sample]:
-    """Return samples of what is drawn of agents."""
+    """Return samples of what is drawn for agents."""
     one, across, middle = f"0 {SHADES[-1]}", [(1.0, 8.0), (25.0, 8.0)], (SAMPLE_PX / 2, 8.0)
     ticks, _ = seconds_of(np.array([round(1 / FRAME_S)]), [middle], one, 1.0)
     way = [
@@ -287,10 +300,8 @@ def legend_of_agents(tracks: Tracks) -> list[Sample]:
 
 
 def legend_of_others(roads: Roads, tracks: Tracks) -> list[Sample]:
-    """Return samples of objects that nobody drives, areas, lights and signs, as far as there are
-    any.
-    """
-    shown = ~tracks.agent & tracks.there.any(axis=0)
+    """Return samples of other objects, areas, lights and signs, as far as there are any."""
+    visible = ~tracks.agent & tracks.there.any(axis=0)
     names = {
         VEHICLE: "car that follows its log",
         PEDESTRIAN: "pedestrian",
@@ -299,7 +310,7 @@ def legend_of_others(roads: Roads, tracks: Tracks) -> list[Sample]:
     }
     samples = []
     for kind, name in names.items():
-        if (shown & (tracks.kind == kind)).any():
+        if (visible & (tracks.kind == kind)).any():
             look: Shape = Circle(13, 8, 6, role=KINDS[kind])
             samples.append(
                 _sample(

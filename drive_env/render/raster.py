@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Shows what an agent sees in its bird's-eye view (csrc/drive/observe/raster.c): its channels side
-by side, or as one coloured picture.
+"""Draws what an agent sees in its bird's-eye view (csrc/drive/raster.c).
+
+The channels appear side by side, or as one coloured picture.
 
     python -m drive_env.render.raster docs/images/raster.png
 
@@ -27,25 +28,22 @@ from puffervec.system import extras
 
 Picture = NDArray[np.uint8]
 GROUND, INK = (38, 41, 48), (43, 46, 51)
-# From the lowest layer to the uppermost one; a channel that is not named here is white, on top.
+# From the bottom layer to the top one; a channel that is not named here is white, on top.
 COLOURS: dict[str, tuple[int, int, int]] = {
     "crosswalks": (96, 96, 140), "lanes": (74, 80, 92), "lines": (232, 221, 176), "edges": (150, 158, 172),
     "goal": (72, 201, 140), "vehicles": (240, 158, 60), "others": (170, 120, 90), "cyclists": (235, 100, 190),
     "pedestrians": (255, 90, 80), "own": (84, 160, 255), "stops": (255, 140, 140), "green": (60, 230, 90),
     "yellow": (250, 220, 60), "red": (255, 40, 40),
 }  # fmt: skip
-SHOWN = {
-    "scenes": "generated:8",
-    "row": 46,
-    "steps": 40,
-    "seed": 5,
-}  # a crossing, and the goal behind it
+# A crossing, with the goal behind it
+EXAMPLE = {"scenes": "generated:8", "row": 46, "steps": 40, "seed": 5}
 COLUMNS, TILE_IN, DPI = 5, 2.2, 110
 
 
 def as_colours(channels: Mapping[str, Picture]) -> Picture:
-    """Return one picture (size, size, 3) of the channels (size, size) of a raster; brighter pixels
-    cover more.
+    """Return one picture (size, size, 3) of the channels (size, size) of a raster.
+
+    Brighter pixels cover more.
     """
     shape = next(iter(channels.values())).shape
     out = np.broadcast_to(np.array(GROUND, np.float32), (*shape, 3)).copy()
@@ -56,28 +54,32 @@ def as_colours(channels: Mapping[str, Picture]) -> Picture:
 
 
 def channel_names() -> tuple[str, ...]:
-    """Return the names of all channels (csrc/drive/tables.h), in their order; a picture has those,
-    or the first of them.
+    """Return the names of all channels (csrc/drive/tables.h), in their order.
+
+    A picture has all of them, or the first few.
     """
     count = ffi.new("uint32_t*")
     blocks = {ffi.string(block.name): block for block in lib.pv_drive_blocks(count)[0 : count[0]]}
-    found = blocks[b"raster"]
+    raster = blocks[b"raster"]
     return tuple(
-        ffi.string(column.name).decode() for column in found.columns[0 : found.column_count]
+        ffi.string(column.name).decode() for column in raster.columns[0 : raster.column_count]
     )
 
 
 def channels_of(observations: Any, row: int) -> dict[str, Picture]:
-    """Return the channels of one row by name, (size, size) uint8 each. Views. observations: as
-    `recv` gives them.
+    """Return the channels of one row by name, (size, size) uint8 each. Views.
+
+    Args:
+        observations: as `recv` returns them.
     """
     pictures = observations["raster"] if isinstance(observations, Mapping) else observations
     return dict(zip(channel_names()[: pictures.shape[1]], pictures[row], strict=True))
 
 
 def inset(picture: Picture, raster: Picture) -> None:
-    """Draw a raster (size, size, 3) into the upper right corner of a picture (H, W, 3), a third as
-    high as that is.
+    """Draw a raster (size, size, 3) into the upper right corner of a picture (H, W, 3).
+
+    It gets a third of the picture's height.
     """
     side, edge = min(picture.shape[:2]) // 3, 3
     at = np.arange(side) * len(raster) // side
@@ -86,8 +88,10 @@ def inset(picture: Picture, raster: Picture) -> None:
 
 
 def sheet(channels: Mapping[str, Picture], title: str) -> bytes:
-    """Draw the channels and the coloured picture side by side; returns a PNG file. Raises:
-    MissingExtraError: no matplotlib.
+    """Draw the channels and the coloured picture side by side and return a PNG file.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
     """
     extras.require("drawing", "matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -111,10 +115,8 @@ def sheet(channels: Mapping[str, Picture], title: str) -> bytes:
     return drawn.getvalue()
 
 
-def seen(config: DriveConfig, row: int, steps: int, seed: int = 0) -> dict[str, Picture]:
-    """Return what the agent in a row sees after some steps of its scene, while all cars follow
-    their log.
-    """
+def raster_after(config: DriveConfig, row: int, steps: int, seed: int = 0) -> dict[str, Picture]:
+    """Return what the agent in a row sees after some steps, while all cars follow their log."""
     import puffervec
 
     logged = dataclasses.replace(config, replay_log=1, idm_agents=0, expert_actions=0)
@@ -129,26 +131,28 @@ def main(arguments: list[str] | None = None) -> None:
     """Draw a sheet into a file."""
     flags = argparse.ArgumentParser(description=main.__doc__)
     flags.add_argument("out", type=Path)
-    flags.add_argument("--scenes", default=SHOWN["scenes"])
+    flags.add_argument("--scenes", default=EXAMPLE["scenes"])
     flags.add_argument("--pixels", type=int, default=96)
     flags.add_argument("--pixel-m", type=float, default=0.5)
     flags.add_argument("--ahead", type=float, default=0.75)
     flags.add_argument("--channels", choices=CHOICES["raster_channels"], default="basic")
     for name in ("row", "steps", "seed"):
-        flags.add_argument(f"--{name}", type=int, default=SHOWN[name])
-    given = flags.parse_args(arguments)
+        flags.add_argument(f"--{name}", type=int, default=EXAMPLE[name])
+    options = flags.parse_args(arguments)
     config = DriveConfig(
-        scenes=given.scenes,
-        raster=given.pixels,
-        raster_pixel_m=given.pixel_m,
-        raster_ahead=given.ahead,
-        raster_channels=given.channels,
+        scenes=options.scenes,
+        raster=options.pixels,
+        raster_pixel_m=options.pixel_m,
+        raster_ahead=options.ahead,
+        raster_channels=options.channels,
     )
     title = (
-        f"{given.pixels} x {given.pixels} pixels of {given.pixel_m:g} m, {given.ahead:.0%} of "
-        "them ahead of the car"
+        f"{options.pixels} x {options.pixels} pixels of {options.pixel_m:g} m, "
+        f"{options.ahead:.0%} of them ahead of the car"
     )
-    given.out.write_bytes(sheet(seen(config, given.row, given.steps, given.seed), title))
+    options.out.write_bytes(
+        sheet(raster_after(config, options.row, options.steps, options.seed), title)
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Drives one scene once and records what happens, frame by frame, for a picture.
+"""Drives one scene once and records it frame by frame, for a picture.
 
 Runs in the learner with one env in process. Agents' poses come from the env's readable state
 (`vec.peek`), those of other objects from the compiled log. All arrays are copies, in the scene's
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.render.ground import AREAS, shown_in
+from drive_env.render.ground import AREAS, role_in
 from drive_env.render.tracks import Roads, Tracks
 from drive_env.scenes import packed
 from drive_env.scenes.sceneset import SceneSet
@@ -29,8 +29,9 @@ def record(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int
     """Drive a scene to the end of its episode.
 
     Args:
-        vec: one env in process, whose config has shaping off. scene: index in the set. seed: of the
-            env.
+        vec: one env in process, whose config has shaping off.
+        scene: index in the set.
+        seed: of the env.
     """
     vec.set_tasks([0], [scene])
     vec.async_reset([seed])
@@ -39,8 +40,8 @@ def record(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int
     states = [vec.peek(0)]
     while True:
         vec.send(actor.act(obs, vec))
-        received = vec.recv()
-        obs, infos = received[0], received[4]
+        batch = vec.recv()
+        obs, infos = batch[0], batch[4]
         states.append(vec.peek(0))
         if len(infos.episodes):
             return tracks_of(states, *scenes.scene(scene), vec.config.goal_radius_m)
@@ -52,11 +53,11 @@ def tracks_of(
     arrays: dict[str, NDArray[Any]],
     goal_radius_m: float,
 ) -> Tracks:
-    """Put agents (from the states) and other objects (from the log) into one table of all objects
-    of the scene.
+    """Collect agents (from the states) and other objects (from the log) in one table.
 
     Args:
-        states: one `peek` per frame. head, arrays: of the compiled scene.
+        states: one `peek` per frame.
+        head, arrays: of the compiled scene.
     """
     objects, frames = arrays["objects"], len(states)
     poses = np.zeros((3, frames, len(objects)))
@@ -92,16 +93,17 @@ def tracks_of(
         goal_m=np.stack([objects["goal_x_m"], objects["goal_y_m"]], axis=-1).astype(np.float64),
         goal_radius_m=goal_radius_m,
         reached=np.asarray(flags["reached"].any(axis=0)),
-        collided=begun(flags["collided"]),
-        offroad=begun(flags["offroad"]),
+        collided=rises(flags["collided"]),
+        offroad=rises(flags["offroad"]),
     )
 
 
 def logged_poses(
     item: NDArray[Any], frames: NDArray[Any], count: int
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """x, y, heading (3, count) and presence (count,) of one object in the first `count` frames of
-    its log.
+    """Return x, y, heading (3, count) and presence (count,) of one object.
+
+    They are those of the first `count` frames of its log.
     """
     poses, there = np.zeros((3, count)), np.zeros(count, dtype=np.bool_)
     first, length = int(item["frame_first"]), int(item["frame_count"])
@@ -112,9 +114,10 @@ def logged_poses(
     return poses, there
 
 
-def begun(flag: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Frames in which a flag rises, (F, K). What is set in the first frame is no event: it was so
-    before the drive.
+def rises(flag: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the frames in which a flag rises, (F, K).
+
+    A flag that is set in the first frame is not an event: it was set before the drive.
     """
     rising = flag.copy()
     rising[1:] &= ~flag[:-1]
@@ -123,8 +126,9 @@ def begun(flag: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def roads_of(arrays: dict[str, NDArray[Any]], counts: NDArray[Any], frame: int = 0) -> Roads:
-    """Polylines of a compiled scene, put together from its segments; areas, and lights and signs as
-    they are in a frame.
+    """Return the polylines of a compiled scene, put together from its segments.
+
+    Areas, and lights and signs as they are in a frame, are included.
     """
     middle = np.stack([arrays["x"], arrays["y"]], axis=-1).astype(np.float64)
     along = (
@@ -148,15 +152,15 @@ def roads_of(arrays: dict[str, NDArray[Any]], counts: NDArray[Any], frame: int =
 
 
 def areas_of(arrays: dict[str, NDArray[Any]]) -> list[tuple[str, Floats]]:
-    """Name in AREAS and outline (n, 2) of each crosswalk and speed bump."""
-    found = []
+    """Return name in AREAS and outline (n, 2) of each crosswalk and speed bump."""
+    areas = []
     for area in arrays["areas"]:
         name, span = (
             AREA_TYPES[area["kind"]].replace("_", " "),
             slice(int(area["first"]), int(area["first"] + area["count"])),
         )
         if name in AREAS and area["count"] > 2:
-            found.append(
+            areas.append(
                 (
                     name,
                     np.stack([arrays["points_x"][span], arrays["points_y"][span]], axis=-1).astype(
@@ -164,12 +168,12 @@ def areas_of(arrays: dict[str, NDArray[Any]]) -> list[tuple[str, Floats]]:
                     ),
                 )
             )
-    return found
+    return areas
 
 
 def signals_of(arrays: dict[str, NDArray[Any]], frame: int) -> list[tuple[str, Floats]]:
-    """Name in LIGHTS or SIGNS and place (2,) of each control."""
+    """Return name in LIGHTS or SIGNS and place (2,) of each control."""
     return [
-        (shown_in(control, arrays, frame), np.array([control["x_m"], control["y_m"]], np.float64))
+        (role_in(control, arrays, frame), np.array([control["x_m"], control["y_m"]], np.float64))
         for control in arrays["controls"]
     ]

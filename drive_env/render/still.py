@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A scene as it was recorded, for a picture: its roads, lights and signs as they are at the start,
-and the log of all objects.
+"""Prepares a recorded scene for a picture: its roads, and the log of all objects.
 
-Runs in the learner.
+Lights and signs are as they are at the start. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from drive_env.scenes.schema import Scene
 
 
 def middle_of(scene: Scene) -> np.ndarray:
-    """Return the mean place (2,) of all that is in a scene: what its picture counts from."""
+    """Return the mean place (2,) of everything in a scene: the origin of its picture."""
     points = [road.points_m[:, :2] for road in scene.roads] + [
         item.position_m[item.valid, :2] for item in scene.objects
     ]
@@ -51,7 +50,7 @@ def roads_of(scene: Scene, origin: np.ndarray) -> Roads:
 
 
 def tracks_of(scene: Scene, origin: np.ndarray) -> Tracks:
-    """Return the log of a scene as an episode in which everybody follows it."""
+    """Return the log of a scene as an episode in which all objects follow it."""
     count, frames = len(scene.objects), scene.frame_count
     valid = (
         np.array([item.valid for item in scene.objects], dtype=np.bool_).reshape(count, frames).T

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a picture of a scene is of: its roads, where everybody was, and which part of the world is
-seen. Runs in the learner.
+"""Contents of a picture of a scene: its roads, the objects' places, and the visible part.
+
+Runs in the learner.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from drive_env.scenes.geometry import beyond
 from drive_env.scenes.schema import Floats
 
 FRAME_ASPECT = 1.7  # width over height of the road in pictures that must all have one size
-MARGIN_M = 14.0  # around what the agents do
+MARGIN_M = 14.0  # around the agents' paths and goals
 
 
 @dataclass(frozen=True)
 class Roads:
-    """What to draw of the road, local metres: lanes; lines and edges with their map_element_id
-    (255: none); areas by their names in AREAS; and where lights and signs stand, by their names in
-    LIGHTS and SIGNS.
+    """The drawn parts of the road, in local metres.
+
+    Attributes:
+        lanes: polylines.
+        lines, edges: polylines with their map_element_id (255: none).
+        areas: outlines by their names in AREAS.
+        signals: places of lights and signs, by their names in LIGHTS and SIGNS.
     """
 
     lanes: list[Floats]
@@ -35,9 +40,7 @@ class Roads:
 
 @dataclass(frozen=True)
 class Tracks:
-    """A driven episode of one scene, or its log: frame by frame, object by object (K objects, F
-    frames).
-    """
+    """A driven episode of one scene, or its log: K objects in F frames."""
 
     x_m: Floats  # (F, K)
     y_m: Floats  # (F, K)
@@ -47,20 +50,21 @@ class Tracks:
     width_m: Floats  # (K,)
     kind: NDArray[np.int64]  # (K,) index into OBJECT_TYPES
     agent: NDArray[np.bool_]  # (K,) driven by the policy; the others follow their log
-    log_x_m: Floats  # (T, K) where the log has it, over the whole log; NaN where it is not there
+    log_x_m: Floats  # (T, K) logged place, over the whole log; NaN where the object is absent
     log_y_m: Floats  # (T, K)
     goal_m: Floats  # (K, 2)
     goal_radius_m: float
     reached: NDArray[np.bool_]  # (K,) the agent reached its goal
     collided: NDArray[np.bool_]  # (F, K) a contact with another object began
     offroad: NDArray[np.bool_]  # (F, K) a contact with a road edge began
-    logged: bool = False  # nobody drove: this is the log
+    logged: bool = False  # True: this is the log, not a driven episode
 
 
 @dataclass(frozen=True)
 class View:
-    """The part of a scene that a picture shows: turned by -angle_rad about the origin, from corner
-    to corner.
+    """The part of a scene that a picture shows, from corner to corner.
+
+    The scene is turned by -angle_rad about the origin.
     """
 
     angle_rad: float
@@ -69,17 +73,16 @@ class View:
 
 
 def interesting_points(tracks: Tracks) -> Floats:
-    """Where the agents go and what they aim at, (n, 2); where all objects are if there are no
-    agents.
-    """
+    """Return the agents' places and goals, (n, 2); those of all objects if there are no agents."""
     shown = tracks.there & (tracks.agent if tracks.agent.any() else np.ones_like(tracks.agent))
     points = np.stack([tracks.x_m[shown], tracks.y_m[shown]], axis=-1)
     return np.concatenate([points, goals_of(tracks)]) if len(points) else np.zeros((1, 2))
 
 
 def goals_of(tracks: Tracks) -> Floats:
-    """Return the goals of the agents, (n, 2), without those far beyond the log, which would leave a
-    picture empty.
+    """Return the goals of the agents, (n, 2).
+
+    Goals far beyond the log are left out, because they would leave a picture empty.
     """
     logged = np.isfinite(tracks.log_x_m)
     goals = tracks.goal_m[tracks.agent]
@@ -89,14 +92,15 @@ def goals_of(tracks: Tracks) -> Floats:
 
 
 def view_of(tracks: Tracks) -> View:
-    """What the agents do and aim at, with its longest axis across."""
+    """Return the view of the agents' paths and goals, with its longest axis horizontal."""
     angle = long_axis_rad(interesting_points(tracks))
-    return View(angle, *picture_bounds(turned(Roads([], [], []), tracks, -angle)[1]))
+    return View(angle, *picture_bounds(rotate(Roads([], [], []), tracks, -angle)[1]))
 
 
 def fixed_view(tracks: Tracks) -> View:
-    """What the agents do in the log and aim at, in the shape that all frames have; known before
-    anybody has driven.
+    """Return the view of the agents' logs and goals, in the shape that all frames have.
+
+    It is known before anything is driven.
     """
     shown = np.isfinite(tracks.log_x_m) & (
         tracks.agent if tracks.agent.any() else np.ones_like(tracks.agent)
@@ -116,13 +120,13 @@ def fixed_view(tracks: Tracks) -> View:
 
 
 def long_axis_rad(points: Floats) -> float:
-    """Direction in which points (n, 2) spread most, in (-pi/2, pi/2]."""
+    """Return the direction in which points (n, 2) spread most, in (-pi/2, pi/2]."""
     x, y = (points - points.mean(axis=0)).T
     return float(np.arctan2(2 * np.mean(x * y), np.mean(x * x) - np.mean(y * y)) / 2)
 
 
-def turned(roads: Roads, tracks: Tracks, angle_rad: float) -> tuple[Roads, Tracks]:
-    """Roads and tracks turned about the origin. Copies."""
+def rotate(roads: Roads, tracks: Tracks, angle_rad: float) -> tuple[Roads, Tracks]:
+    """Return roads and tracks turned about the origin. Copies."""
     cos, sin = np.cos(angle_rad), np.sin(angle_rad)
     turning = np.array([[cos, sin], [-sin, cos]])
     x, y = tracks.x_m * cos - tracks.y_m * sin, tracks.x_m * sin + tracks.y_m * cos
@@ -146,8 +150,9 @@ def turned(roads: Roads, tracks: Tracks, angle_rad: float) -> tuple[Roads, Track
 
 
 def picture_bounds(tracks: Tracks) -> tuple[Floats, Floats]:
-    """Corners of the picture: all that the agents do and aim at, and some room around; from 3:1 to
-    1:1.
+    """Return the corners of the picture: the agents' paths and goals with a margin.
+
+    The aspect ratio is from 3:1 to 1:1.
     """
     points = interesting_points(tracks)
     low, high = points.min(axis=0) - MARGIN_M, points.max(axis=0) + MARGIN_M

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Driving scenes: read, checked, compiled. For users: `open_scenes` and `write_scenes`
-(drive_env/scenes/pvs.py).
+"""Driving scenes: read, checked, compiled.
+
+For users: `open_scenes` and `write_scenes` (drive_env/scenes/pvs.py).
 """
 
 from typing import Any
@@ -10,8 +11,9 @@ __all__ = ["open_scenes", "write_scenes"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what users ask for when they do: modules of this folder are imported one by one
-    elsewhere.
+    """Import the public functions on first use.
+
+    Other code imports the modules of this folder one by one.
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which objects of compiled scenes are agents, as the env finds them (csrc/drive/scene/control.c),
-and what to say where none is.
+"""Selects the agents of compiled scenes, as the env does (csrc/drive/control.c).
 
-Runs in the learner, before workers start.
+It also explains why a scene has none. Runs in the learner, before workers start.
 """
 
 from __future__ import annotations
@@ -23,13 +22,14 @@ from puffervec.errors import ConfigError, SceneError
 Arrays = dict[str, NDArray[Any]]
 SceneArrays = tuple[Any, Arrays]  # as SceneSet.scene returns them
 IDS_SHOWN = 8
-COUNTED = ("objects", "frames")  # sections that say which objects are agents
+COUNTED = ("objects", "frames")  # sections that determine which objects are agents
 
 
 def agent_mask(head: Any, arrays: Arrays, config: DriveConfig) -> NDArray[np.bool_]:
-    """Return which objects of a scene are agents, (objects,). Distances are float32, as in C.
+    """Return which objects of a scene are agents, (objects,) bool. Distances are float32, as in C.
 
-    Raises: IndexError: an object's frames do not lie in the file.
+    Raises:
+        IndexError: an object's frames do not lie in the file.
     """
     objects, start = arrays["objects"], config.init_step
     at = start - objects["frame_first"].astype(np.int64)
@@ -65,31 +65,33 @@ def check_agents(
     scenes: Callable[[], list[SceneArrays]],
     names: list[str],
 ) -> None:
-    """Refuse scenes of which none has an agent, or one has more than an env has rows.
+    """Refuse scenes if none has an agent, or if one has more than an env has rows.
 
     Args:
-        counts: agents per scene. names: of the scenes.
-        scenes: returns them as `SceneSet.scene` does; called where a message, or control=ids, needs
-            them.
+        counts: agents per scene.
+        names: names of the scenes.
+        scenes: returns them as `SceneSet.scene` does; called only if a message, or control=ids,
+            needs them.
 
     Raises:
-        SceneError, ConfigError: the message says what the scenes have, and which setting would do.
+        SceneError, ConfigError: the message tells what the scenes have, and which setting would
+            work.
     """
     if bool(config.control_ids) != (config.control == "ids"):
         remedy = (
             "set control to ids, or leave control_ids out"
             if config.control_ids
-            else "give the agents' track ids"
+            else "set control_ids to the agents' track ids"
         )
         raise ConfigError(
-            f"drive: control is {config.control} and control_ids is {config.control_ids}; {remedy}"
+            f"drive: control is {config.control} and control_ids is {config.control_ids}: {remedy}"
         )
     if config.control == "ids":
         _check_ids(config, scenes())
     if max(counts) == 0:
         raise SceneError(
             f"{config.scenes}: none of its {len(counts)} scenes has an agent: "
-            f"{_what_there_is(config, scenes())}"
+            f"{_describe_alternatives(config, scenes())}"
         )
     if max(counts) > config.num_agents:
         name = names[counts.index(max(counts))]
@@ -111,12 +113,12 @@ def _check_ids(config: DriveConfig, scenes: list[SceneArrays]) -> None:
         some = ", ".join(map(str, there[:IDS_SHOWN])) + (", ..." if len(there) > IDS_SHOWN else "")
         raise ConfigError(
             f"drive: control_ids names {', '.join(map(str, missing))}, but no scene of "
-            f"{config.scenes} has a vehicle, pedestrian or cyclist of that id; its ids are {some}"
+            f"{config.scenes} has a vehicle, pedestrian or cyclist with that id; its ids are {some}"
         )
 
 
-def _what_there_is(config: DriveConfig, scenes: list[SceneArrays]) -> str:
-    """Say how many agents the other modes would find."""
+def _describe_alternatives(config: DriveConfig, scenes: list[SceneArrays]) -> str:
+    """Return a text on how many agents the other modes would find."""
     longest = max(int(head["frame_count"]) for head, _ in scenes)
     if config.init_step + 1 >= longest and not config.max_steps:
         allowed = (
@@ -133,11 +135,11 @@ def _what_there_is(config: DriveConfig, scenes: list[SceneArrays]) -> str:
         for name in CONTROLS
         if name not in ("ids", config.control)
     ]
-    found = {
+    counts = {
         other.control: sum(int(agent_mask(*scene, other).sum()) for scene in scenes)
         for other in others
     }
-    some = ", ".join(f"{count} under control={name}" for name, count in found.items() if count)
+    some = ", ".join(f"{count} under control={name}" for name, count in counts.items() if count)
     return (
         f"control is {config.control}; there are "
         f"{some or 'no vehicles, pedestrians or cyclists with a goal to drive to'}"

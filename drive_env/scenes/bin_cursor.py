@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Reads little-endian ints and floats one after another, and never past the end. Runs in the
-learner.
+"""Reads little-endian ints and floats one after another, and never past the end.
 
-Whatever a count in the file says, no more is allocated than the file has bytes.
+Runs in the learner. Whatever a count in the file is, no more is allocated than the file has bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from drive_env.scenes.schema import Control, Floats, Road, SceneObject
 
 @dataclass(frozen=True)
 class Contents:
-    """What a layout holds, before logs are brought to one length."""
+    """The contents of a layout, before logs are brought to one length."""
 
     scenario_id: str
     objects: list[SceneObject]
@@ -30,8 +29,10 @@ class Contents:
 
 
 class Misfit(Exception):
-    """The bytes do not fit the layout that is being tried. Attribute `at`: the byte at which that
-    shows.
+    """The bytes do not fit the layout that is being tried.
+
+    Attributes:
+        at: the byte at which the misfit shows.
     """
 
     def __init__(self, at: int, text: str) -> None:
@@ -40,27 +41,24 @@ class Misfit(Exception):
 
 
 class Cursor:
-    """A place in the bytes of a file. `key` names what is read, for messages. All methods raise
-    Misfit.
+    """A position in the bytes of a file.
+
+    `key` names the value that is read, for messages. All methods raise Misfit.
     """
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
 
-    def misfit(self, key: str, expected: str, found: Any, at: int | None = None) -> NoReturn:
-        """Raise a Misfit about the value of four bytes that was read last, or about the one at
-        `at`.
-        """
-        raise Misfit(
-            self.at - 4 if at is None else at, f"{key}: expected {expected}, found {found}"
-        )
+    def misfit(self, key: str, expected: str, value: Any, at: int | None = None) -> NoReturn:
+        """Raise a Misfit about the four-byte value that was read last, or about the one at `at`."""
+        raise Misfit(self.at - 4 if at is None else at, f"{key}: expected {expected}, got {value}")
 
     def _take(self, count: int, size: int, key: str) -> int:
-        """Move on by `count` values of `size` bytes; return where they begin."""
+        """Advance by `count` values of `size` bytes and return where they begin."""
         start, left = self.at, len(self.data) - self.at
         if count * size > left:
-            raise Misfit(start, f"{key}: expected {count * size} more bytes, found {left}")
+            raise Misfit(start, f"{key}: expected {count * size} more bytes, got {left}")
         self.at += count * size
         return start
 
@@ -75,18 +73,18 @@ class Cursor:
     def integers(self, count: int, key: str, low: int, high: int) -> NDArray[np.int32]:
         """Read ints from low to high, (count,). A view of the file's bytes."""
         start = self._take(count, 4, key)
-        found = np.frombuffer(self.data, "<i4", count, start)
-        bad = np.flatnonzero((found < low) | (found > high))
+        values = np.frombuffer(self.data, "<i4", count, start)
+        bad = np.flatnonzero((values < low) | (values > high))
         if bad.size:
             self.misfit(
-                f"{key}[{bad[0]}]", f"{low} to {high}", int(found[bad[0]]), start + 4 * int(bad[0])
+                f"{key}[{bad[0]}]", f"{low} to {high}", int(values[bad[0]]), start + 4 * int(bad[0])
             )
-        return found
+        return values
 
     def floats(self, count: int, key: str) -> Floats:
-        """Read floats, (count,) float64; they may be anything."""
+        """Read floats, (count,) float64; any value is allowed."""
         start = self._take(count, 4, key)
-        with np.errstate(invalid="ignore"):  # a signalling NaN
+        with np.errstate(invalid="ignore"):  # in case of a signalling NaN
             return np.frombuffer(self.data, "<f4", count, start).astype(np.float64)
 
     def number(self, key: str, low: float, high: float) -> float:
@@ -101,21 +99,22 @@ class Cursor:
         start = self._take(count, 1, key)
         field = self.data[start : self.at].rstrip(b"\0")
         try:
-            found = field.decode()
+            text = field.decode()
         except UnicodeDecodeError as error:
             raise Misfit(
                 start + error.start,
-                f"{key}: expected UTF-8 text, found byte {field[error.start]:#04x}",
+                f"{key}: expected UTF-8 text, got byte {field[error.start]:#04x}",
             ) from error
-        if not found.isprintable():
-            raise Misfit(start, f"{key}: expected text padded with zeros, found {found[:20]!r}")
-        return found
+        if not text.isprintable():
+            raise Misfit(start, f"{key}: expected text padded with zeros, got {text[:20]!r}")
+        return text
 
     def bounded(
         self, values: Floats, used: NDArray[np.bool_], limit: float, key: str, start: int
     ) -> None:
-        """Check that the used ones of values (n,), which begin at byte `start`, lie between -limit
-        and limit.
+        """Check that the used ones of values (n,) lie between -limit and limit.
+
+        The values begin at byte `start`.
         """
         bad = np.flatnonzero(used & ~(np.abs(values) <= limit))
         if bad.size:
@@ -139,4 +138,4 @@ class Cursor:
         """Check that nothing is left."""
         left = len(self.data) - self.at
         if left:
-            raise Misfit(self.at, f"expected the end of the file, found {left} more bytes")
+            raise Misfit(self.at, f"expected the end of the file, got {left} more bytes")

@@ -40,7 +40,7 @@ from drive_env.scenes.check import (
     SIZE_LEAST_M,
     SIZE_LIMIT_M,
     SPEED_LIMIT_MPS,
-    wrapped,
+    wrap_angle,
 )
 from drive_env.scenes.controls import roads_with_signs
 from drive_env.scenes.schema import (
@@ -55,16 +55,14 @@ from drive_env.scenes.schema import (
 )
 from puffervec.errors import SceneError
 
-# Codes of roads, and what a reader can still tell of their subtype (map_element_id): the writers do
-# not keep it.
+# Codes of roads, and a guess at their subtype (map_element_id), which the writers do not store.
 ROAD_CODES = dict(
     zip(range(4, 11), zip(ROAD_TYPES, (0, 5, 14, 17, 18, 19, 20), strict=True), strict=True)
 )
-# Of a map element whose subtype the converter did not know; nothing tells what it is, so it is
-# dropped
+# Code of a map element whose subtype the converter did not know; it is dropped.
 UNKNOWN_ROAD = -1
 OBJECT_CODES = {1: "vehicle", 2: "pedestrian", 3: "cyclist"}
-FRAMES = 91  # PufferDrive's envs read as many frames of each object, whatever its size
+FRAMES = 91  # PufferDrive's envs read this many frames of each object, whatever its size
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class Layout:
     name: str
     head: tuple[str, ...]  # ints before each object and road
     tracks: bool = False  # sdc_track_index and tracks_to_predict at the start
-    id_bytes: int = 0  # of a scenario id at the very start
+    id_bytes: int = 0  # length of a scenario id at the very start
 
 
 V2_HEAD = ("scenario_id", "type", "id", "size")
@@ -89,13 +87,13 @@ BY_NAME = {layout.name: layout for layout in LAYOUTS[:3]}
 
 
 def parse_bin(data: bytes, source: str, name: str) -> Scene:
-    """Read one scene given as the bytes of a .bin file. `source` starts every error message.
+    """Read one scene from the bytes of a .bin file. `source` starts every error message.
 
     Raises:
-        SceneError: no layout fits, or several do that differ in content; the message says of each
+        SceneError: no layout fits, or several do that differ in content; the message tells for each
             layout where it fails.
     """
-    found: list[tuple[str, Scene]] = []
+    fits: list[tuple[str, Scene]] = []
     misfits: list[tuple[int, str, str]] = []
     tries: list[tuple[str, Callable[[Cursor], Contents]]] = [
         *((layout.name, functools.partial(_parse, layout=layout)) for layout in LAYOUTS),
@@ -103,12 +101,12 @@ def parse_bin(data: bytes, source: str, name: str) -> Scene:
     ]
     for layout, attempt in tries:
         try:
-            found.append((layout, _assembled(attempt(Cursor(data)), name)))
+            fits.append((layout, _assemble(attempt(Cursor(data)), name)))
         except Misfit as error:
             misfits.append((error.at, layout, str(error)))
-    if not found:
+    if not fits:
         _refuse(source, misfits)
-    (first, scene), *others = found
+    (first, scene), *others = fits
     if any(not same_content(scene, other) for _, other in others):
         names = ", ".join(dict.fromkeys([first, *(other for other, _ in others)]))
         raise SceneError(
@@ -119,16 +117,16 @@ def parse_bin(data: bytes, source: str, name: str) -> Scene:
 
 
 def _refuse(source: str, misfits: list[tuple[int, str, str]]) -> NoReturn:
-    """Raise a SceneError that says of each layout where it fails, the one that came farthest first."""
-    said: dict[str, str] = {}
+    """Raise a SceneError that tells where each layout fails, the one that came farthest first."""
+    failures: dict[str, str] = {}
     for _, layout, text in sorted(misfits, key=lambda item: -item[0]):
-        said.setdefault(layout, text)
-    tried = "; ".join(f"{layout}: {text}" for layout, text in said.items())
-    raise SceneError(f"{source}: neither JSON nor one of PufferDrive's layouts. {tried}")
+        failures.setdefault(layout, text)
+    tried = "; ".join(f"{layout}: {text}" for layout, text in failures.items())
+    raise SceneError(f"{source}: neither JSON nor one of PufferDrive's layouts: {tried}")
 
 
 def same_content(one: Scene, other: Scene) -> bool:
-    """Return whether two scenes hold the same, to the last bit."""
+    """Return whether two scenes have equal contents, to the last bit."""
     return _same(vars(one), vars(other))
 
 
@@ -148,7 +146,11 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _parse(cursor: Cursor, layout: Layout) -> Contents:
-    """Read a scene in one of the layouts without a lane graph. Raises: Misfit."""
+    """Read a scene in one of the layouts without a lane graph.
+
+    Raises:
+        Misfit: the bytes do not fit.
+    """
     scenario_id = cursor.text(layout.id_bytes, "scenario_id") if layout.id_bytes else ""
     metadata: dict[str, Any] = {}
     if layout.tracks:
@@ -172,13 +174,12 @@ def _parse(cursor: Cursor, layout: Layout) -> Contents:
     return Contents(scenario_id, objects, [road for road in roads if road is not None], metadata)
 
 
-def _assembled(contents: Contents, name: str) -> Scene:
-    """Return a scene of objects whose logs may differ in length: shorter ones are absent from then
-        on.
+def _assemble(contents: Contents, name: str) -> Scene:
+    """Return a scene from contents whose logs may differ in length; shorter logs are padded.
 
-    The layouts always have heights; where all are 0 they were not known. Writers pad logs to 91
-    frames: frames at the end in which nothing is present are dropped. Ids that do not tell objects
-    apart were not known: then no object has one.
+    Objects are absent in padded frames. The layouts always have heights; if all are 0 they were not
+    known. Writers pad logs to 91 frames, so frames at the end in which nothing is present are
+    dropped. If ids are not unique they were not known, so no object gets one.
     """
     lengths = [
         int(np.flatnonzero(item.valid)[-1]) + 1 for item in contents.objects if item.valid.any()
@@ -194,20 +195,21 @@ def _assembled(contents: Contents, name: str) -> Scene:
         name=name,
         scenario_id=contents.scenario_id,
         frame_count=frame_count,
-        objects=tuple(_fitted(item, frame_count, nameless) for item in contents.objects),
+        objects=tuple(_fit(item, frame_count, nameless) for item in contents.objects),
         roads=tuple(contents.roads),
         traffic_lights={},
         metadata=contents.metadata,
         has_height=any(points[:, 2].any() for points in heights),
         controls=None
         if contents.controls is None
-        else tuple(_as_long(item, frame_count) for item in contents.controls),
+        else tuple(_pad_states(item, frame_count) for item in contents.controls),
     )
 
 
-def _as_long(control: Control, frames: int) -> Control:
-    """Return a control with a state for each frame, UNKNOWN where there is none, or with a single
-    one for all.
+def _pad_states(control: Control, frames: int) -> Control:
+    """Return a control with a state for each frame, UNKNOWN where it has none.
+
+    A control with a single state is returned unchanged.
     """
     if len(control.states) == 1:
         return control
@@ -216,10 +218,8 @@ def _as_long(control: Control, frames: int) -> Control:
     return dataclasses.replace(control, states=states)
 
 
-def _fitted(item: SceneObject, frames: int, nameless: bool) -> SceneObject:
-    """Return an object with as many frames as asked for, and without its id if ids do not tell
-    objects apart.
-    """
+def _fit(item: SceneObject, frames: int, nameless: bool) -> SceneObject:
+    """Return an object with `frames` frames, and without its id if ids are not unique."""
 
     def cut(values: NDArray[Any]) -> NDArray[Any]:
         fitted = np.zeros((frames, *values.shape[1:]), values.dtype)
@@ -261,7 +261,7 @@ def _object(cursor: Cursor, layout: Layout, key: str) -> SceneObject:
         expert=bool(expert),
         position_m=arrays[:3].T.copy(),
         velocity_mps=arrays[3:5].T.copy(),
-        heading_rad=wrapped(arrays[6]),
+        heading_rad=wrap_angle(arrays[6]),
         valid=valid,
         goal_m=np.array(goal) if used else np.zeros(3),
     )
@@ -300,15 +300,15 @@ def _head(
         if least > 0
         else {"type": (least, most), "size": (0, longest)}
     )
-    found = {}
+    values = {}
     for name in layout.head:
         low, high = bounds.get(name, (-(2**31), 2**31 - 1))
-        found[name] = cursor.integer(f"{key}.{name}", low, high)
-    if least < 0 <= found["type"] < min(ROAD_CODES):
+        values[name] = cursor.integer(f"{key}.{name}", low, high)
+    if least < 0 <= values["type"] < min(ROAD_CODES):
         cursor.misfit(
-            f"{key}.type", f"{min(ROAD_CODES)} to {most}, or {UNKNOWN_ROAD}", found["type"]
+            f"{key}.type", f"{min(ROAD_CODES)} to {most}, or {UNKNOWN_ROAD}", values["type"]
         )
-    return found
+    return values
 
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -317,19 +317,19 @@ def _head(
 def bin_bytes(scene: Scene, layout: str = "v2", scenario_number: int = 0) -> bytes:
     """Return a scene as PufferDrive's envs read it.
 
-    Objects of other types than vehicle, pedestrian and cyclist are left out, since the layouts have
-    no code for them. Logs shorter than 91 frames are padded. Subtypes of roads, traffic lights and
-    the data set's name do not fit in.
+    Objects of types other than vehicle, pedestrian and cyclist are left out, since the layouts have
+    no code for them. Logs shorter than 91 frames are padded. The layouts cannot store subtypes of
+    roads, traffic lights and the data set's name.
 
     Args:
-        layout: "v0", "v1" or "v2". scenario_number: what stands as scenario_id before each object
-            and road of v2.
+        layout: "v0", "v1" or "v2".
+        scenario_number: scenario_id before each object and road of v2.
 
     Raises:
         SceneError: another layout.
     """
     if layout not in BY_NAME:
-        raise SceneError(f"layout {layout!r} cannot be written; there are {', '.join(BY_NAME)}")
+        raise SceneError(f"layout is {layout!r}; it must be one of {', '.join(BY_NAME)}")
     form = BY_NAME[layout]
     codes = {OBJECT_TYPES.index(name): code for code, name in OBJECT_CODES.items()}
     kept = [index for index, item in enumerate(scene.objects) if item.type in codes]
@@ -363,9 +363,7 @@ def bin_bytes(scene: Scene, layout: str = "v2", scenario_number: int = 0) -> byt
 
 
 def has_layout(data: bytes, layout: str) -> bool:
-    """Return whether bytes that `bin_bytes` has written are in this layout: its counts and sizes
-    end where they do.
-    """
+    """Return whether bytes written by `bin_bytes` have this layout: counts fit the length."""
     form, ints = BY_NAME[layout], np.frombuffer(data, "<i4", len(data) // 4)
     try:
         at = 2 + max(0, int(ints[1])) if form.tracks else 0
@@ -381,18 +379,19 @@ def has_layout(data: bytes, layout: str) -> bool:
 
 
 def _tracks(scene: Scene, kept: list[int]) -> list[int]:
-    """Return sdc_track_index, and the number and indices of the tracks to predict, counted among
-    the objects that are kept.
+    """Return sdc_track_index, and the number and indices of the tracks to predict.
+
+    Indices count the objects that are kept.
     """
     place = {index: at for at, index in enumerate(kept)}
     sdc = place.get(scene.metadata.get("sdc_track_index", -1), -1)
     listed = scene.metadata.get("tracks_to_predict", [])
-    given = (
+    wanted = (
         [item.get("track_index") for item in listed if isinstance(item, dict)]
         if isinstance(listed, list)
         else []
     )
-    tracks = [place[index] for index in given if index in place]
+    tracks = [place[index] for index in wanted if index in place]
     return [sdc, len(tracks), *tracks]
 
 

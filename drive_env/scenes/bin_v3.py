@@ -43,7 +43,7 @@ from drive_env.scenes.check import (
     SIZE_LEAST_M,
     SIZE_LIMIT_M,
     SPEED_LIMIT_MPS,
-    wrapped,
+    wrap_angle,
 )
 from drive_env.scenes.schema import (
     CONTROL_KINDS,
@@ -59,8 +59,7 @@ from drive_env.scenes.schema import (
 
 OBJECT_CODES = {0: "other", 1: "vehicle", 2: "pedestrian", 3: "cyclist"}
 LANE_CODES = range(0, 10)
-# Codes of roads, and their type and map_element_id; codes of one kind that are not known become its
-# "unknown".
+# Codes of roads, and their type and map_element_id; unknown codes of a kind become its "unknown".
 ROAD_CODES: dict[int, tuple[str, int]] = {
     **{code: ("lane", code if code <= 3 else 0) for code in LANE_CODES},
     **{code: ("road_line", code - 5 if code <= 18 else 5) for code in range(10, 20)},
@@ -70,7 +69,7 @@ ROAD_CODES: dict[int, tuple[str, int]] = {
 }
 LIGHT = 1
 CONTROL_CODES = {LIGHT: "traffic_light", 2: "stop_sign", 3: "yield_sign"}
-MISC_CODES = range(30, 40)  # others of these tell nothing, and are dropped
+MISC_CODES = range(30, 40)  # all but those above have no meaning, and are dropped
 MAX_GRAPH_LANES = 8192
 MAX_LIST = 65_535
 PHASES, WIDTHS = b"TLPHASE1", b"LANEWID1"
@@ -78,10 +77,10 @@ PHASES, WIDTHS = b"TLPHASE1", b"LANEWID1"
 
 @dataclass(frozen=True)
 class Variant:
-    """Where builds of the format differ."""
+    """The places in which builds of the format differ."""
 
-    route_count: bool = True  # route_gt_len behind an agent's route
-    lane_lengths: bool = True  # length and cumulative lengths behind a lane's speed limit
+    route_count: bool = True  # route_gt_len after an agent's route
+    lane_lengths: bool = True  # length and cumulative lengths after a lane's speed limit
     graph_lengths: bool = False  # lengths[n] between the lane graph's ids and distances
     map_id: bool = False  # an int between scenario_id and dataset
 
@@ -93,19 +92,23 @@ VARIANTS = tuple(
 
 
 def parse_v3(cursor: Cursor, variant: Variant) -> Contents:
-    """Read a scene. Raises: Misfit."""
+    """Read a scene.
+
+    Raises:
+        Misfit: the bytes do not fit the variant.
+    """
     agents = cursor.integer("num_agents", 0, MAX_OBJECTS)
     roads = cursor.integer("num_roads", 0, MAX_ROADS)
     controls = cursor.integer("num_traffic", 0, MAX_CONTROLS)
     objects = cursor.integer("num_objects", 0, MAX_OBJECTS)
-    found = [_agent(cursor, variant, index, roads) for index in range(agents)]
+    agents_read = [_agent(cursor, variant, index, roads) for index in range(agents)]
     lane_points = 0
-    kept: list[Road] = []
+    roads_read: list[Road] = []
     for index in range(roads):
         road, points = _road(cursor, variant, index, roads)
-        kept += [] if road is None else [road]
+        roads_read += [] if road is None else [road]
         lane_points += points
-    held = [_control(cursor, index, roads) for index in range(controls)]
+    controls_read = [_control(cursor, index, roads) for index in range(controls)]
     for index in range(objects):
         _object(cursor, index)
     _graph(cursor, variant, roads)
@@ -125,7 +128,11 @@ def parse_v3(cursor: Cursor, variant: Variant) -> Contents:
         "objects_of_interest": interest.tolist(),
     }
     return Contents(
-        scenario_id, found, kept, metadata, tuple(control for group in held for control in group)
+        scenario_id,
+        agents_read,
+        roads_read,
+        metadata,
+        tuple(control for group in controls_read for control in group),
     )
 
 
@@ -133,14 +140,14 @@ def _list(cursor: Cursor, key: str, low: int, high: int) -> NDArray[np.int32]:
     return cursor.integers(cursor.integer(f"{key} (count)", 0, MAX_LIST), key, low, high)
 
 
-def _indexed(cursor: Cursor, key: str, index: int) -> None:
-    """Read an id, which is the index."""
+def _read_id(cursor: Cursor, key: str, index: int) -> None:
+    """Read an id, which must equal the index."""
     cursor.integer(f"{key}.id", index, index)
 
 
 def _agent(cursor: Cursor, variant: Variant, index: int, roads: int) -> SceneObject:
     key = f"agents[{index}]"
-    _indexed(cursor, key, index)
+    _read_id(cursor, key, index)
     code = cursor.integer(f"{key}.type", 0, 3)
     size = cursor.integer(f"{key}.size", 1, MAX_FRAMES)
     start = cursor.at
@@ -176,16 +183,16 @@ def _agent(cursor: Cursor, variant: Variant, index: int, roads: int) -> SceneObj
         expert=bool(expert),
         position_m=arrays[:3].T.copy(),
         velocity_mps=arrays[4:6].T.copy(),
-        heading_rad=wrapped(arrays[3]),
+        heading_rad=wrap_angle(arrays[3]),
         valid=valid,
         goal_m=goal if valid.any() else np.zeros(3),
     )
 
 
 def _road(cursor: Cursor, variant: Variant, index: int, roads: int) -> tuple[Road | None, int]:
-    """Read a road; return it, and its points if it is a lane."""
+    """Read a road; return it, and its number of points if it is a lane."""
     key = f"roads[{index}]"
-    _indexed(cursor, key, index)
+    _read_id(cursor, key, index)
     code = cursor.integer(f"{key}.type", 0, MISC_CODES[-1])
     size = cursor.integer(f"{key}.size", 0, MAX_POINTS)
     start = cursor.at
@@ -217,19 +224,19 @@ def _road(cursor: Cursor, variant: Variant, index: int, roads: int) -> tuple[Roa
 
 
 def _control(cursor: Cursor, index: int, roads: int) -> list[Control]:
-    """Read a traffic control; return one for each of its lanes, or one without a lane, and none of
-    type 0.
+    """Read a traffic control; return one control per lane, or one without a lane.
+
+    Type 0 yields none.
     """
     key = f"traffic[{index}]"
-    _indexed(cursor, key, index)
+    _read_id(cursor, key, index)
     code = cursor.integer(f"{key}.type", 0, 3)
     start = cursor.at
     line = cursor.floats(6, key)
     cursor.bounded(line, np.ones(6, dtype=np.bool_), COORDINATE_LIMIT_M, f"{key}.stop_line", start)
     heading = cursor.number(f"{key}.heading", -HEADING_LIMIT_RAD, HEADING_LIMIT_RAD)
-    states = _list(cursor, f"{key}.states", 0, 4).astype(
-        np.uint8
-    )  # the numbers are ours: UNKNOWN, RED...
+    # The numbers are those of schema.py: UNKNOWN, RED...
+    states = _list(cursor, f"{key}.states", 0, 4).astype(np.uint8)
     lanes = _list(cursor, f"{key}.lanes", 0, roads - 1)
     if code not in CONTROL_CODES:
         return []
@@ -241,14 +248,14 @@ def _control(cursor: Cursor, index: int, roads: int) -> list[Control]:
         if len(states)
         else np.array([UNKNOWN if code == LIGHT else RED], dtype=np.uint8),
         "id": index,
-        "heading_rad": float(wrapped(np.array([heading]))[0]),
+        "heading_rad": float(wrap_angle(np.array([heading]))[0]),
         "stop_line_m": line,
     }
     return [Control(lane_id=lane, **common) for lane in lanes.tolist() or [-1]]
 
 
 def _object(cursor: Cursor, index: int) -> None:
-    """Pass over a static object."""
+    """Skip a static object."""
     key = f"objects[{index}]"
     cursor.integer(f"{key}.id", -(2**31), 2**31 - 1)
     cursor.integer(f"{key}.type", -(2**31), 2**31 - 1)
@@ -258,7 +265,7 @@ def _object(cursor: Cursor, index: int) -> None:
 
 
 def _graph(cursor: Cursor, variant: Variant, roads: int) -> None:
-    """Pass over the distances between lanes."""
+    """Skip the distances between lanes."""
     count = cursor.integer("lane graph (count)", 0, MAX_GRAPH_LANES)
     cursor.integers(count, "lane graph", 0, roads - 1)
     if variant.graph_lengths:
@@ -267,7 +274,7 @@ def _graph(cursor: Cursor, variant: Variant, roads: int) -> None:
 
 
 def _tails(cursor: Cursor, controls: int, lane_points: int) -> None:
-    """Pass over the tagged parts behind the end."""
+    """Skip the tagged parts after the end."""
     for _ in range(2):
         tag = cursor.data[cursor.at : cursor.at + 8]
         if tag not in (PHASES, WIDTHS):

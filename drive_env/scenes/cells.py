@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The cell index of a scene: which segments can be among the k nearest of a point
-(csrc/drive/compile/index.c).
+"""The cell index of a scene: the segments that may be among the k nearest to a point.
 
-Runs in the learner. Cells where no car is expected are left out; there the env scans all segments,
-which is slower but gives the same result. So the choice of cells trades bytes for speed and does
-not change observations.
+Runs in the learner; csrc/drive/index.c builds it. Cells where no car is expected are left out;
+there the env scans all segments, which is slower but gives the same result. So the choice of cells
+trades bytes for speed and does not change observations.
 """
 
 from __future__ import annotations
@@ -24,17 +23,10 @@ from drive_env.scenes.segments import SPLIT_M, Segments
 from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
 
-CELLS_M = (
-    5.0,
-    6.0,
-    8.0,
-    10.0,
-    14.0,
-    20.0,
-    28.0,
-)  # sizes to choose from; 5 m gave the shortest lists of candidates
-# Cells within this distance of a lane or a logged vehicle are indexed: untrained policies leave the
-# road
+# Sizes to choose from; 5 m gave the shortest lists of candidates.
+CELLS_M = (5.0, 6.0, 8.0, 10.0, 14.0, 20.0, 28.0)
+# Cells within this distance of a lane or a logged vehicle are indexed, because untrained policies
+# leave the road.
 MARGIN_M = 10.0
 MAX_CELLS = 1 << 14
 MOST_CANDIDATES, CANDIDATE_BYTES = 1 << 30, 2
@@ -45,8 +37,9 @@ PLACE_STEP_M = 3.0  # spacing of the points along lanes around which cells are i
 
 @dataclass(frozen=True)
 class Grid:
-    """A uniform grid; cell (ix, iy) is number iy * nx + ix and covers cell_m metres from x0_m + ix
-    * cell_m on.
+    """A uniform grid. Cell (ix, iy) is number iy * nx + ix.
+
+    It covers cell_m metres from x0_m + ix * cell_m and from y0_m + iy * cell_m.
     """
 
     x0_m: float
@@ -103,8 +96,8 @@ def build_index(
 
     Returns:
         cells (ny * nx,) of dtype CELL, candidates (n,) uint16: indices of segments, ascending
-        within each type. n is most + 1 if there are more than `most`; then the index is not
-        finished.
+            within each type. n is most + 1 if there are more than `most`; the index is then
+            incomplete.
 
     Raises:
         SceneError: more segments than 16 bits can number.
@@ -143,11 +136,13 @@ def fitting_index(
     segments: Segments, cars_m: Floats, index_k: tuple[int, int, int], range_m: float, room_bytes: int,
     build: IndexBuilder = build_index,
 ) -> tuple[Grid, NDArray[Any], NDArray[np.uint16]]:  # fmt: skip
-    """Return the index with the smallest cells that fits into `room_bytes` and needs at most
-    MOST_LOOKS distances; if none does, an index without cells.
+    """Return the index with the smallest cells that fits into `room_bytes`.
 
-    Args: cars_m: (n, 2) where logged vehicles have been. build: makes the index; tests pass a slow
-        twin of the C function.
+    It needs at most MOST_LOOKS distances. If none fits, the result is an index without cells.
+
+    Args:
+        cars_m: (n, 2) places of logged vehicles.
+        build: builds the index; tests pass a slow twin of the C function.
     """
     places = np.concatenate([_along_lanes(segments), cars_m])
     looks = 0

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Checks the values of one scene file, whatever its format, and says exactly what is wrong with a
-bad one.
+"""Checks the values of one scene file of any format, and reports exactly what is wrong.
 
 Runs in the learner. Every failure is a SceneError that names the file, the key (JSON) or the byte
-(binary), what was expected and what was found. What passes is finite and within the bounds below.
+(binary), the expected value and the actual one. Checked values are finite and within the bounds
+below.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.scenes.columns import Column, listed
+from drive_env.scenes.columns import Column, as_list
 from drive_env.scenes.schema import Floats
 from puffervec.errors import SceneError
 
@@ -25,15 +25,15 @@ MAX_FRAMES = 10_000
 MAX_ROADS = 65_535
 MAX_POINTS = 2_000_000
 MAX_CONTROLS = 4096
-# Compared with each other when a scene is compiled: pieces of lanes that lie close together, ends
-# and starts of lanes at one x; and signs and points of lanes. The largest real scene has 300,000;
-# so many take about a second.
+# Pairs that are compared when a scene is compiled: pieces of lanes that lie close together, ends
+# and starts of lanes at one x; and signs and points of lanes. The largest real scene has 300,000
+# pairs; these limits take about a second.
 MAX_PAIRS, MAX_SIGN_PAIRS = 50_000_000, 10_000_000
 MAX_LINKS = 1_000_000  # connections between lanes
 COORDINATE_LIMIT_M = 100_000.0
 SPEED_LIMIT_MPS = 1_000.0
 SIZE_LEAST_M, SIZE_LIMIT_M = 0.01, 100.0
-# Some writers do not wrap headings; those of the known files reach 810 degrees.
+# Some writers do not wrap headings; in known files they reach 810 degrees.
 HEADING_LIMIT_RAD = 1000.0
 HEADING_LIMIT_DEG = 36_000.0
 
@@ -41,14 +41,14 @@ MISSING = object()
 
 
 class Checker:
-    """Checks values of one JSON file."""
+    """Checker of the values of one JSON file."""
 
     def __init__(self, source: str) -> None:
         self.source = source
 
-    def fail(self, key: str, expected: str, found: Any) -> NoReturn:
+    def fail(self, key: str, expected: str, value: Any) -> NoReturn:
         """Raise a SceneError about one value."""
-        raise SceneError(f"{self.source}: {key}: expected {expected}, found {describe(found)}")
+        raise SceneError(f"{self.source}: {key}: expected {expected}, got {describe(value)}")
 
     def get(self, item: dict[str, Any], name: str, key: str) -> Any:
         """Return the value of a required key."""
@@ -64,7 +64,7 @@ class Checker:
         return value
 
     def items(self, value: Any, key: str, limit: int) -> Any:
-        """Return a list of at most `limit` items, or a Column of as many."""
+        """Return a list, or a Column, of at most `limit` items."""
         if not isinstance(value, (list, Column)):
             self.fail(key, "a list", value)
         if len(value) > limit:
@@ -84,9 +84,7 @@ class Checker:
         return bool(value)
 
     def size(self, value: Any, key: str, used: bool) -> float:
-        """Return a width, length or height in metres; any number for an object that is never
-        present.
-        """
+        """Return a width, length or height in metres; 1 for an object that is never present."""
         if type(value) not in (int, float):
             self.fail(key, "a number", value)
         if used and not SIZE_LEAST_M <= value <= SIZE_LIMIT_M:
@@ -101,8 +99,10 @@ class Checker:
         return items
 
     def flags(self, value: Any, key: str, count: int) -> NDArray[np.bool_]:
-        """Return a list of booleans, which may be written as 0 and 1; count 0 allows any length
-        from 1 to MAX_FRAMES.
+        """Return a list of booleans, which may be written as 0 and 1.
+
+        Args:
+            count: number of items; 0 allows any length from 1 to MAX_FRAMES.
         """
         items = self.items(value, key, MAX_FRAMES)
         if not items:
@@ -119,10 +119,12 @@ class Checker:
     def headings(
         self, value: Any, key: str, count: int, used: NDArray[np.bool_], degrees: bool, limit: float
     ) -> Floats:
-        """Return headings in radians, (count,) float64; those of used frames are wrapped to [-pi,
-        pi), others are 0.
+        """Return headings in radians, (count,) float64.
 
-        Args: limit: largest magnitude of a heading as it is given.
+        Those of used frames are wrapped to [-pi, pi), others are 0.
+
+        Args:
+            limit: largest magnitude of a heading in the file's unit.
         """
         items = self.length(value, key, count)
         column = (
@@ -136,15 +138,16 @@ class Checker:
             self.fail(
                 f"{key}[{bad[0]}]",
                 f"{unit} between -{limit:g} and {limit:g}",
-                listed(items)[bad[0]],
+                as_list(items)[bad[0]],
             )
-        return wrapped(np.where(used, np.radians(column) if degrees else column, 0.0))
+        return wrap_angle(np.where(used, np.radians(column) if degrees else column, 0.0))
 
     def points(
         self, value: Any, key: str, count: int, used: NDArray[np.bool_], limit: float, axes: str
     ) -> Floats:
-        """Return points {x, y[, z]}, (count, len(axes)) float64; used ones within +-limit, others
-        0. z may be null.
+        """Return points {x, y[, z]}, (count, len(axes)) float64. z may be null.
+
+        Used ones are within +-limit, others are 0.
         """
         items = value if key.endswith("geometry") else self.length(value, key, count)
 
@@ -160,18 +163,18 @@ class Checker:
         good = within or (np.abs(result) <= limit) | ~used[:, None]
         if not np.all(good):
             index, axis = np.argwhere(~np.asarray(good))[0].tolist()
-            found = listed(items)[index][axes[axis]]
+            value_there = as_list(items)[index][axes[axis]]
             self.fail(
-                f"{name(index)}.{axes[axis]}", f"a number between -{limit:g} and {limit:g}", found
+                f"{name(index)}.{axes[axis]}",
+                f"a number between -{limit:g} and {limit:g}",
+                value_there,
             )
         return result if used.all() else np.where(used[:, None], result, 0.0)
 
     def _points(
         self, items: list[Any], count: int, axes: str, name: Callable[[int], str]
     ) -> Floats:
-        """Return the numbers of a list of points, (count, len(axes)), without a look at how large
-        they are.
-        """
+        """Return the numbers of a list of points, (count, len(axes)), without a range check."""
         result = np.zeros((count, len(axes)))
         for axis, letter in enumerate(axes):
             if letter == "z" and items and isinstance(items[0], dict) and items[0].get("z") is None:
@@ -187,11 +190,12 @@ class Checker:
         """Raise a SceneError about the first point without an axis."""
         for index, item in enumerate(items):
             self.get(self.mapping(item, name(index)), letter, name(index))
-        raise AssertionError("unreachable: a point without its axis was seen before")
+        raise AssertionError("unreachable: some point has no such axis")
 
     def _column(self, values: list[Any], name: Callable[[int], str], suffix: str) -> Floats:
-        """Return numbers (not booleans) as float64; columns are checked as a whole first, since
-        there are tens of thousands.
+        """Return numbers (not booleans) as float64.
+
+        Columns are checked as a whole first, since they have tens of thousands of values.
         """
         if not set(map(type, values)) <= {float, int}:
             index = next(
@@ -216,14 +220,14 @@ class Checker:
                 )
 
 
-def wrapped(angles_rad: Floats) -> Floats:
-    """Return angles in [-pi, pi); those that are there already keep every bit."""
-    turned = angles_rad - 2 * math.pi * np.floor((angles_rad + math.pi) / (2 * math.pi))
-    return np.asarray(np.where(turned >= math.pi, -math.pi, turned))
+def wrap_angle(angles_rad: Floats) -> Floats:
+    """Return angles in [-pi, pi); angles already in that range keep every bit."""
+    shifted = angles_rad - 2 * math.pi * np.floor((angles_rad + math.pi) / (2 * math.pi))
+    return np.asarray(np.where(shifted >= math.pi, -math.pi, shifted))
 
 
 def describe(value: Any) -> str:
-    """Describe what was found, in a few words."""
+    """Describe a value in a few words."""
     if value is MISSING:
         return "nothing (the key is missing)"
     if value is None:

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Parses the JSON text of a scene with its long lists of numbers as arrays: they are read in C
-(csrc/drive/compile/columns.c).
+"""Parses the JSON text of a scene, with its long lists of numbers as arrays.
 
-Runs in the learner. What is sound and plain becomes an array; other lists stay lists, and a text
-that is no JSON stays one.
+Runs in the learner; csrc/drive/columns.c reads the lists. A list that is valid and plain becomes an
+array; other lists stay lists, and text that is not JSON is refused.
 """
 
 from __future__ import annotations
@@ -24,24 +23,28 @@ LISTS = ("position", "velocity", "heading", "valid", "geometry")
 
 @dataclass(frozen=True)
 class Column:
-    """A list of the file. values: (n,) bool flags, (n,) float64 numbers, or (n, 2 or 3) float64
-    points x y [z].
+    """A list of the file.
+
+    Attributes:
+        values: (n,) bool flags, (n,) float64 numbers, or (n, 2 or 3) float64 points x y [z].
+        largest: largest magnitude of its numbers.
     """
 
     values: NDArray[Any]
-    largest: float  # magnitude of its numbers
+    largest: float
 
     def __len__(self) -> int:
         return len(self.values)
 
     @property
     def has_z(self) -> bool:
-        """Whether its points have heights."""
+        """Return whether its points have heights."""
         return bool(self.values.shape[1] == 3)
 
     def points(self, axes: int) -> NDArray[np.float64]:
-        """Return its points with so many axes, (n, axes): its own array, or with heights of 0 a new
-        one.
+        """Return its points with this number of axes, (n, axes).
+
+        It is a view of `values`, or a copy with heights of 0.
         """
         if self.values.shape[1] >= axes:
             return self.values[:, :axes]
@@ -50,8 +53,11 @@ class Column:
         )
 
 
-def listed(values: Any) -> Any:
-    """Return the list that a Column stands for, with all numbers as float; anything else as it is."""
+def as_list(values: Any) -> Any:
+    """Return the list for which a Column stands, with all numbers as float.
+
+    Other values are returned unchanged.
+    """
     if not isinstance(values, Column):
         return values
     rows = values.values.tolist()
@@ -61,11 +67,13 @@ def listed(values: Any) -> Any:
 
 
 def tree_with_columns(data: bytes) -> Any:
-    """Parse JSON. Lists of objects and roads under the keys LISTS are Columns where they are sound
-    and plain.
+    """Parse JSON, with Columns for the lists under the keys LISTS of objects and roads.
 
-    Raises: ValueError, RecursionError: as the module json; or a string in it begins with the mark
-        that stands for a list.
+    Lists that are not valid and plain stay lists.
+
+    Raises:
+        ValueError, RecursionError: as the module json; or a string begins with the mark that stands
+            for a list.
     """
     room = len(data)
     out, values = np.empty(room, np.uint8), np.empty(room // 2 + 4)
@@ -93,22 +101,22 @@ def tree_with_columns(data: bytes) -> Any:
     return tree
 
 
-def _column(values: NDArray[np.float64], found: Any) -> Column:
-    first, count, axes = found.first, found.count, found.axes
+def _column(values: NDArray[np.float64], record: Any) -> Column:
+    first, count, axes = record.first, record.count, record.axes
     these = values[first : first + count * max(1, axes)]
     return Column(
         these.reshape(count, axes) if axes > 1 else these if axes else these.astype(np.bool_),
-        found.largest,
+        record.largest,
     )
 
 
 def _items(tree: Any) -> list[dict[str, Any]]:
-    """Return the objects and roads of a tree, as far as they are what they should be."""
+    """Return the objects and roads of a tree, as far as they are valid."""
     lists = [tree.get(name) for name in ("objects", "roads")] if isinstance(tree, dict) else []
     return [
         item
-        for found in lists
-        if isinstance(found, list)
-        for item in found
+        for entries in lists
+        if isinstance(entries, list)
+        for item in entries
         if isinstance(item, dict)
     ]

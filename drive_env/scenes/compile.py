@@ -29,28 +29,27 @@ from drive_env.scenes.stored import StoredScene
 from puffervec.errors import SceneError
 
 SCENE_BYTES = 330_000  # target size of a compiled scene: cells grow until it is met
-# An index may always have this size, even if objects and segments alone are too large.
+# The index may always have this size, even if objects and segments alone are too large.
 MIN_INDEX_BYTES = 60_000
-# Of 160,000 poses beside real roads, 0.03 % are off-road here and not with all points, or the other
-# way round
+# Of 160,000 poses along real roads, this simplification changes whether 0.03 % are off-road.
 EDGES_M = 0.02
 MAX_METADATA_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class CompileSettings:
-    """The settings that a compiled scene's bytes depend on."""
+    """Settings that determine the bytes of a compiled scene."""
 
     index_k: tuple[int, int, int]  # nearest segments per type that a cell lists
     range_m: float  # range of those segments
     simplify_m: float = 0.1  # largest deviation of a simplified lane or line
     split_m: float = SPLIT_M  # longest segment
-    # Likewise of a road edge, which is fitted besides; where simplify_m is less, that counts
+    # Likewise for a road edge, which is also fitted; simplify_m applies if it is smaller.
     simplify_edges_m: float = EDGES_M
 
     @property
     def tolerances_m(self) -> tuple[float, float, float]:
-        """The largest deviation of lanes, lines and edges."""
+        """Return the largest deviation of lanes, lines and edges."""
         return (self.simplify_m, self.simplify_m, min(self.simplify_m, self.simplify_edges_m))
 
 
@@ -73,12 +72,11 @@ def compile_scene(
     Args:
         scene: a checked scene.
         settings: see CompileSettings.
-        build: makes the cell index; tests pass a slow twin of the C function.
+        build: builds the cell index; tests pass a slow twin of the C function.
 
     Raises:
         SceneError: more segments or polylines than 16 bits can number, or more lanes or signs in
-            one spot than can be compared with each other; the message names the scene and the
-            remedy.
+            one spot than can be compared; the message names the scene and the remedy.
     """
     origin = _origin(scene)
     objects, frames = _pack_objects(scene, origin)
@@ -107,13 +105,13 @@ def compile_scene(
     return CompiledScene(scene.name, _assemble(head, sections), moving, valid, len(objects))
 
 
-def reindexed(
+def reindex(
     stored: StoredScene, settings: CompileSettings, build: IndexBuilder = build_index
 ) -> CompiledScene:
-    """Pack a scene of a file again with an index for these settings; its segments and all else stay
-    as they are.
+    """Pack a scene of a file again with an index for these settings; the rest stays unchanged.
 
-    Raises: SceneError: as `compile_scene`.
+    Raises:
+        SceneError: as `compile_scene`.
     """
     sections, head = dict(stored.sections), np.zeros((), dtype=packed.SCENE)
     head[()] = stored.head
@@ -137,7 +135,7 @@ def _add_index(
     settings: CompileSettings,
     build: IndexBuilder,
 ) -> None:
-    """Add the cells and candidates of an index, and say in the head where its grid lies."""
+    """Add the cells and candidates of an index, and store its grid in the head."""
     objects, frames = sections["objects"], sections["frames"]
     room_bytes = max(
         MIN_INDEX_BYTES, SCENE_BYTES - objects.nbytes - frames.nbytes - 31 * sum(segments.count)
@@ -150,7 +148,7 @@ def _add_index(
 
 
 def _assemble(head: NDArray[Any], sections: dict[str, NDArray[Any]]) -> bytes:
-    """Place the sections behind the head, each on a multiple of 64 bytes, and pad the end to one."""
+    """Place the sections after the head, each aligned to 64 bytes, and pad the end."""
     offset = packed.align_up(packed.SCENE.itemsize)
     parts: list[tuple[int, bytes]] = []
     for index, name in enumerate(packed.ORDER):
@@ -160,8 +158,8 @@ def _assemble(head: NDArray[Any], sections: dict[str, NDArray[Any]]) -> bytes:
         offset = packed.align_up(offset + len(content))
     if offset > packed.MOST_SCENE_BYTES:
         raise SceneError(
-            f"the scene takes {offset:,} bytes when compiled: at most {packed.MOST_SCENE_BYTES:,} "
-            "are allowed"
+            f"the compiled scene has {offset:,} bytes; at most {packed.MOST_SCENE_BYTES:,} are "
+            "allowed: cut the scene"
         )
     data = bytearray(offset)
     data[: packed.SCENE.itemsize] = head.tobytes()
@@ -179,9 +177,7 @@ def _origin(scene: Scene) -> Floats:
 
 
 def _pack_objects(scene: Scene, origin: Floats) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the objects that are present in some frame, in file order, and their frames one after
-    another.
-    """
+    """Return the objects that are present in some frame, in file order, and their frames."""
     present = [(index, item) for index, item in enumerate(scene.objects) if item.valid.any()]
     objects = np.zeros(len(present), dtype=packed.OBJECT)
     frames = []
@@ -212,8 +208,9 @@ def _pack_objects(scene: Scene, origin: Floats) -> tuple[NDArray[Any], NDArray[A
 
 
 def _pack_frames(item: SceneObject, origin: Floats, span: slice) -> NDArray[Any]:
-    """Return the frames of one object; speed is the velocity along the heading, negative when
-    reversing.
+    """Return the frames of one object.
+
+    Speed is the velocity along the heading, negative when reversing.
     """
     valid = item.valid[span]
     heading = item.heading_rad[span]
@@ -225,16 +222,15 @@ def _pack_frames(item: SceneObject, origin: Floats, span: slice) -> NDArray[Any]
         valid[:, None], item.position_m[span] - origin, 0.0
     ).T
     turns = np.rint(heading * packed.HEADING_SCALE).astype(np.int64)
-    frames["heading"] = ((turns + 32768) % 65536 - 32768).astype(
-        np.int16
-    )  # pi and -pi are the same
+    # pi and -pi are stored as one value.
+    frames["heading"] = ((turns + 32768) % 65536 - 32768).astype(np.int16)
     frames["speed"] = np.clip(np.rint(along * packed.SPEED_SCALE), -32767, 32767).astype(np.int16)
     frames["speed"][~valid] = packed.FRAME_INVALID
     return frames
 
 
 def _cars(objects: NDArray[Any], frames: NDArray[Any]) -> Floats:
-    """Return where logged vehicles are in some frame, (n, 2)."""
+    """Return the places of logged vehicles in all frames, (n, 2)."""
     of_cars = np.repeat(objects["type"] == VEHICLE, objects["frame_count"]) & (
         frames["speed"] != packed.FRAME_INVALID
     )
@@ -264,7 +260,7 @@ def _text(scene: Scene, polylines: list[list[Polyline]]) -> NDArray[np.uint8]:
 
 
 def _storable(metadata: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the metadata, or None if they are too large or are not JSON (NaN, nested too deeply)."""
+    """Return the metadata; None if they are too large or not JSON (NaN, nested too deeply)."""
     try:
         return (
             metadata if len(json.dumps(metadata, allow_nan=False)) <= MAX_METADATA_BYTES else None

@@ -1,15 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Stop signs, traffic lights and areas (crosswalks, speed bumps, driveways) of a scene, as they are
-packed.
+"""Packs the stop signs, traffic lights and areas (crosswalks, speed bumps, driveways) of a scene.
 
-Runs in the learner. Files say little of them, so these rules fill in what is missing:
+Runs in the learner. Files have little information on them, so these rules fill in what is missing:
 
 - a traffic light of a JSON scene stands at the recorded stop point of its lane; its heading is that
   of the lane there;
 - a sign holds for the nearest lane that passes it on its left, at most SIGN_M away;
-- a stop line that is not given is LINE_M long, across the lane, at the light's stop point or where
-  the lane is nearest to the sign.
+- a missing stop line is LINE_M long, across the lane, at the light's stop point or where the lane
+  is nearest to the sign.
 """
 
 from __future__ import annotations
@@ -55,12 +54,12 @@ WORDS = {state: word for word, state in STATES.items()}
 
 
 def word_of(state: int) -> str:
-    """Return the word of a state; that of its colour alone where there is none for the whole."""
+    """Return the word of a state, or that of its colour alone if the state has none."""
     return WORDS.get(state) or WORDS.get(state & packed.STATE_COLOUR, "unknown")
 
 
 def controls_of(scene: Scene) -> tuple[Control, ...]:
-    """Return the controls of a scene: those that it has, or what its roads and traffic lights say."""
+    """Return the controls of a scene, or those that follow from its roads and traffic lights."""
     if scene.controls is not None:
         return scene.controls
     red = np.array([RED], dtype=np.uint8)
@@ -73,8 +72,9 @@ def controls_of(scene: Scene) -> tuple[Control, ...]:
 
 
 def roads_with_signs(scene: Scene) -> tuple[Road, ...]:
-    """Return the roads of a scene with its stop signs among them, each once, as formats without
-    controls list them.
+    """Return the roads of a scene and its stop signs, each once.
+
+    Formats without controls list them so.
     """
     if scene.controls is None:
         return scene.roads
@@ -87,37 +87,33 @@ def roads_with_signs(scene: Scene) -> tuple[Road, ...]:
 
 
 def light_tree(controls: Sequence[Control], roads: Sequence[Road], frames: int) -> dict[str, Any]:
-    """Return traffic lights as JSON scenes have them (`tl_states`): by lane, a word and a place for
-    each frame.
+    """Return traffic lights as in JSON scenes (`tl_states`): by lane, a word and a place per frame.
 
-    A light without a lane gets a key that means none. Of two lights for one lane the first is
-    taken.
+    A light without a lane gets a key of no lane. Of two lights for one lane, the first is used.
     """
     lanes = {road.id for road in roads if road.type == "lane"}
-    found: dict[str, Any] = {}
+    trees: dict[str, Any] = {}
     for number, item in enumerate(controls):
         if item.kind != TRAFFIC_LIGHT:
             continue
         key = str(item.id if item.lane_id == -1 else item.lane_id)
-        if item.lane_id == -1 and (item.id in lanes or key in found):
+        if item.lane_id == -1 and (item.id in lanes or key in trees):
             key = f"light {number}"
         axes = {
             axis: [float(value)] * frames
             for axis, value in zip("xyz", item.position_m, strict=True)
         }
         words = [word_of(state) for state in np.broadcast_to(item.states, frames).tolist()]
-        found.setdefault(key, {"state": words, **axes, "time_index": [*range(frames)]})
-    return found
+        trees.setdefault(key, {"state": words, **axes, "time_index": [*range(frames)]})
+    return trees
 
 
 def lights_of(scene: Scene) -> list[Control]:
-    """Return the traffic lights of a JSON scene (`tl_states`), without those that never have a
-    place.
+    """Return the traffic lights of a JSON scene (`tl_states`) that have a place.
 
-    A state that is not known, or of no known word, is UNKNOWN; so is that of a frame without an
-    entry.
+    A state that is missing or an unknown word is UNKNOWN.
     """
-    found = []
+    lights = []
     for key, light in scene.traffic_lights.items():
         if not isinstance(light, dict):
             continue
@@ -137,17 +133,18 @@ def lights_of(scene: Scene) -> list[Control]:
                 place = [float(value) for value in point]
         lane = int(key) if key.lstrip("-").isdecimal() and len(key) < 10 else -1
         if place is not None:
-            found.append(Control(TRAFFIC_LIGHT, np.array(place), lane, states, lane))
-    return found
+            lights.append(Control(TRAFFIC_LIGHT, np.array(place), lane, states, lane))
+    return lights
 
 
 def pack_controls(
     scene: Scene, lanes: list[Polyline], origin: Floats
 ) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """Return the records of all controls, and the states that they point into.
+    """Return the records of all controls, and the states to which they refer.
 
-    Raises: SceneError: more controls than a scene may have, or more than can be compared with its
-        lanes.
+    Raises:
+        SceneError: more controls than a scene may have, or more than can be compared with its
+            lanes.
     """
     controls = controls_of(scene)
     _check_count(scene, controls, sum(len(item.points_m) for item in lanes))
@@ -181,8 +178,8 @@ def pack_controls(
 def _check_count(scene: Scene, controls: Sequence[Control], points: int) -> None:
     if len(controls) > MAX_CONTROLS:
         raise SceneError(
-            f"{scene.name}: {len(controls)} traffic lights and signs; a scene has at most "
-            f"{MAX_CONTROLS}"
+            f"{scene.name}: {len(controls)} traffic lights and signs; at most {MAX_CONTROLS} are "
+            "allowed: cut the scene"
         )
     known = {road.id for road in scene.roads if road.type == "lane"}
     lost = sum(
@@ -198,8 +195,9 @@ def _check_count(scene: Scene, controls: Sequence[Control], points: int) -> None
 def _stop_line(
     control: Control, stop: Floats, heading: float, on_lane: bool, origin: Floats
 ) -> Floats:
-    """Return the left and the right end of the stop line, (2, 3); twice the stop point if it is not
-    known.
+    """Return the left and the right end of the stop line, (2, 3).
+
+    Both are the stop point if the line is unknown.
     """
     if control.stop_line_m is not None:
         return np.asarray(control.stop_line_m - origin)
@@ -208,8 +206,9 @@ def _stop_line(
 
 
 def _lane_beside(pieces: Pieces, place: Floats) -> tuple[int, Floats]:
-    """Return the lane that a sign holds for and the point of it that is nearest to the sign;
-    NO_LANE and the sign's place.
+    """Return the lane for which a sign holds, and its point nearest to the sign.
+
+    NO_LANE and the sign's place if there is none.
     """
     start, step, lane = pieces
     share = ((place[:2] - start[:, :2]) * step[:, :2]).sum(axis=1) / np.maximum(
@@ -224,14 +223,12 @@ def _lane_beside(pieces: Pieces, place: Floats) -> tuple[int, Floats]:
         right = step[at, 0] * gap[at, 1] - step[at, 1] * gap[at, 0] < 0
         if right and lane[at] not in seen:
             return int(lane[at]), nearest[at]
-        seen.add(int(lane[at]))  # it passes the sign on the other side where it is nearest
+        seen.add(int(lane[at]))  # at its nearest point it passes the sign on the other side
     return packed.NO_LANE, place
 
 
 def _pieces_of(lanes: list[Polyline]) -> Pieces:
-    """Return where the segments of all lanes start (n, 3), how far they go (n, 3), and whose they
-    are (n,).
-    """
+    """Return start (n, 3), step (n, 3) and lane (n,) of the segments of all lanes."""
     points = np.concatenate([np.zeros((0, 3)), *(item.points_m for item in lanes)])
     lane = np.repeat(np.arange(len(lanes)), [len(item.points_m) for item in lanes])
     within = np.flatnonzero(lane[1:] == lane[:-1])
@@ -247,8 +244,9 @@ def _heading_at(points_m: Floats, place: Floats) -> float:
 
 
 def pack_areas(scene: Scene, origin: Floats) -> tuple[NDArray[Any], Floats]:
-    """Return the records of all areas, and the points (n, 3) that they point into. A closing point
-    is left out.
+    """Return the records of all areas, and the points (n, 3) to which they refer.
+
+    A closing point is left out.
     """
     roads = [road for road in scene.roads if road.type in AREA_TYPES and len(road.points_m)]
     records = np.zeros(len(roads), dtype=packed.AREA)

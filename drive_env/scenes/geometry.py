@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Turns dense polylines into few straight segments, within a tolerance; and tests oriented boxes
-for overlap.
+"""Simplifies dense polylines to few straight segments, and tests oriented boxes for overlap.
 
 Runs in the learner, not per step. Data sets sample lanes and edges every 0.5 m; the env needs
 segments, and its cost grows with their number. Source of the method: Douglas and Peucker 1973, in C
@@ -9,7 +8,7 @@ segments, and its cost grows with their number. Source of the method: Douglas an
 
 Bound: no input point is farther than `tolerance_m` from the segment that replaces its part of the
 polyline. The converse holds as well: that part runs from one end of the segment to the other within
-the tolerance, so every point of the segment is as near to it.
+the tolerance, so every point of the segment is that close to it.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from drive_env.scenes.schema import Floats
 from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
 
-JOIN_M = 1e-3  # a point closer to its predecessor counts as the same; all segments are longer
-FAR_GOAL_M = 500.0  # beyond all roads and logs: no car drives there
+JOIN_M = 1e-3  # points closer than this are merged, so all segments are longer
+FAR_GOAL_M = 500.0  # a goal this far outside of all roads and logs is unreachable
 NO_MEMORY = -(1 << 63)
 
 
@@ -33,31 +32,29 @@ def simplify(points_m: Floats, tolerance_m: float) -> Floats:
 
     Args:
         points_m: (n, 2) or, with heights, (n, 3) finite float64, metres. Distances are in the
-        plane; heights stay within 0.2 m.
-        tolerance_m: bound on the distance, 0 or more; 0 keeps all but points exactly on a straight
-            stretch.
+            plane; heights stay within 0.2 m.
+        tolerance_m: bound on the distance, 0 or more; 0 keeps all points except those exactly on a
+            straight stretch.
 
     Returns:
         (m, 2) or (m, 3) with m <= n, a subset of the points, in order, with the first and (up to 1
-        mm) the last; m is 0 or 1 if the polyline has no extent.
+            mm) the last; m is 0 or 1 if the polyline has no extent.
 
     Raises:
-        SceneError: thousands of points split off one at a time, which would take time by the square
-            of their number.
+        SceneError: thousands of points split off one at a time, which would take quadratic time.
     """
     return simplify_all(points_m, [len(points_m)], [tolerance_m], [False])[0]
 
 
 def fit(points_m: Floats, tolerance_m: float) -> Floats:
-    """Simplify a polyline, and move the points that are left to where the line is nearest to all of
-    them (least squares).
+    """Simplify a polyline, and move the remaining points to fit the line (least squares).
 
     A simplified line cuts every bend on its inside; the fitted one lies on both sides of it, at
-    about half the distance. So an edge that is fitted changes fewer contacts than one of as many
-    segments that is not.
+    about half the distance. So a fitted edge changes fewer contacts than an unfitted one with as
+    many segments.
 
-    Args, Returns, Raises: as `simplify`; the first and the last point stay, and the tolerance
-        holds.
+    Arguments, result and errors are those of `simplify`; the first and the last point stay, and the
+    tolerance holds.
     """
     return simplify_all(points_m, [len(points_m)], [tolerance_m], [True])[0]
 
@@ -72,49 +69,51 @@ def simplify_all(
     """Simplify many polylines in C (csrc/drive/compile/simplify.c).
 
     Args:
-        points_m: (n, 2 or 3) of all polylines, one after another. sizes: (L,) points of each.
-        tolerances_m: (L,) see `simplify`. fitted: (L,) which are fitted besides, see `fit`.
-        names: (L,) what errors call the polylines.
+        points_m: (n, 2 or 3) of all polylines, one after another.
+        sizes: (L,) points of each.
+        tolerances_m: (L,) see `simplify`.
+        fitted: (L,) which ones are also fitted, see `fit`.
+        names: (L,) names of the polylines in errors.
 
     Returns:
-        The points that are left, (m, 2 or 3), and how many each polyline has of them, (L,).
+        The remaining points, (m, 2 or 3), and how many of them each polyline has, (L,).
 
     Raises:
         SceneError: see `simplify`.
     """
     points = np.ascontiguousarray(points_m, np.float64)
     out = np.empty_like(points)
-    given = [
+    inputs = [
         np.array(values, kind)
         for values, kind in ((sizes, np.uint64), (tolerances_m, np.float64), (fitted, np.uint8))
     ]
     kept = np.zeros(len(sizes), np.uint64)
     pointers = [
         ffi.from_buffer(kind, item)
-        for kind, item in zip(("uint64_t[]", "double[]", "uint8_t[]"), given, strict=True)
+        for kind, item in zip(("uint64_t[]", "double[]", "uint8_t[]"), inputs, strict=True)
     ]
-    found = lib.pv_drive_simplify(
+    total = lib.pv_drive_simplify(
         ffi.from_buffer("double[]", points), points.shape[1], pointers[0], len(sizes), *pointers[1:],
         ffi.from_buffer("double[]", out), ffi.from_buffer("uint64_t[]", kept))  # fmt: skip
-    if found == NO_MEMORY:
-        raise MemoryError(
-            f"polylines of {len(points)} points cannot be simplified: memory is short"
-        )
-    if found < 0:
-        name = names[-1 - found] if names else "a polyline"
+    if total == NO_MEMORY:
+        raise MemoryError(f"polylines of {len(points)} points cannot be simplified: out of memory")
+    if total < 0:
+        name = names[-1 - total] if names else "a polyline"
         raise SceneError(
-            f"{name} of {sizes[-1 - found]} points is too crooked to be simplified: thin it out, "
+            f"{name} of {sizes[-1 - total]} points is too crooked to be simplified: thin it out, "
             "or cut it"
         )
-    return out[:found], kept.astype(np.int64)
+    return out[:total], kept.astype(np.int64)
 
 
 def pieces_of(points_m: Floats, sizes: NDArray[np.int64], longest_m: float) -> NDArray[np.int64]:
-    """Return into how many pieces of at most `longest_m` the line from each point to the next is
-    cut, (n,).
+    """Return the number of pieces of the line from each point to the next, (n,).
 
-    Args: points_m: (n, 2 or 3) of polylines, one after another. sizes: (L,) points of each, at
-        least one; its last gets 1.
+    Pieces are at most `longest_m` long.
+
+    Args:
+        points_m: (n, 2 or 3) of polylines, one after another.
+        sizes: (L,) points of each, at least one; the last point of each gets 1.
     """
     lengths = np.hypot(*np.diff(points_m[:, :2], axis=0).T)
     pieces = np.ones(len(points_m), np.int64)
@@ -124,8 +123,14 @@ def pieces_of(points_m: Floats, sizes: NDArray[np.int64], longest_m: float) -> N
 
 
 def split(points_m: Floats, pieces: NDArray[np.int64]) -> Floats:
-    """Insert points, so that the line from each point to the next has so many pieces; (n, 2 or 3),
-    (n,) to (m, 2 or 3).
+    """Insert points, so that the line from each point to the next has that many pieces.
+
+    Args:
+        points_m: (n, 2 or 3).
+        pieces: (n,).
+
+    Returns:
+        (m, 2 or 3).
     """
     if pieces.max(initial=1) == 1:
         return points_m
@@ -142,8 +147,9 @@ def boxes_overlap(
     half: tuple[Floats, Floats],
     other_half: tuple[Floats, Floats],
 ) -> NDArray[np.bool_]:
-    """Return whether boxes overlap; arrays broadcast. Source: separating axes, Ericson, Real-Time
-    Collision Detection, 4.4.
+    """Return whether boxes overlap; arrays broadcast.
+
+    Source: separating axes, Ericson, Real-Time Collision Detection, 4.4.
 
     Args:
         offset_m: (..., 2) centre of the other box minus centre of this one.
@@ -177,10 +183,13 @@ def box_crosses_segment(
     start_m: Floats,
     end_m: Floats,
 ) -> NDArray[np.bool_]:
-    """Return (P, S) bool: whether segments with ends (S, 2) touch boxes with centres (P, 2) and
-    headings (P,).
+    """Return (P, S) bool: whether segments touch boxes.
 
     The segment is clipped against the box in the box's own frame (Liang and Barsky 1984).
+
+    Args:
+        centre_m, heading: (P, 2) and (P,), of the boxes.
+        start_m, end_m: (S, 2), ends of the segments.
     """
     cos, sin = np.cos(heading)[:, None], np.sin(heading)[:, None]
 
@@ -209,8 +218,9 @@ def box_crosses_segment(
 
 
 def beyond(goals_m: Floats, places_m: Floats) -> NDArray[np.bool_]:
-    """Return which goals (n, 2) lie more than FAR_GOAL_M outside of the box around places (m, 2);
-    none if there is no place.
+    """Return which goals (n, 2) lie more than FAR_GOAL_M outside of the box around places (m, 2).
+
+    None do if there is no place.
     """
     if not len(places_m):
         return np.zeros(len(goals_m), dtype=np.bool_)

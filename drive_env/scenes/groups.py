@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Groups of 16 neighbouring road segments with a box around each, for searches among segments of
-all types.
+"""Groups of 16 neighbouring road segments, each with a box around it, for searches.
 
 Runs in the learner when a scene is compiled. A search around a point skips the groups whose box is
-too far away, and looks at the others 16 segments at a time (csrc/drive/search/roads.c). The groups
-are the leaves of an R-tree, packed by sort-tile-recursive (Leutenegger, Lopez and Edgington 1997):
-vertical strips of equal size, cut into groups from bottom to top.
+too far away, and tests the others 16 segments at a time (csrc/drive/roads.c), whatever their type.
+The groups are the leaves of an R-tree, packed by sort-tile-recursive (Leutenegger, Lopez and
+Edgington 1997): vertical strips of equal size, cut into groups from bottom to top.
 """
 
 from __future__ import annotations
@@ -21,22 +20,23 @@ from numpy.typing import NDArray
 from drive_env.scenes import packed
 
 LANES = packed.GROUP_LANES
-FAR_M = 1e6  # what fills a group is this far from everything
+FAR_M = 1e6  # unused places of a group are this far from everything
 
 
 def group_count(segments: int) -> int:
-    """Return the number of groups of so many segments."""
+    """Return the number of groups for a number of segments."""
     return -(-segments // LANES)
 
 
 def box_stride(segments: int) -> int:
-    """Return how many boxes there is room for: `group_count`, rounded up to whole vectors."""
+    """Return the number of places for boxes: `group_count`, rounded up to whole vectors."""
     return -(-group_count(segments) // LANES) * LANES
 
 
 def tile(x: NDArray[np.float32], y: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return the order (S,) of midpoints in which 16 consecutive ones lie together; equal places
-    keep their order.
+    """Return the order (S,) of midpoints in which 16 consecutive ones lie close together.
+
+    Equal places keep their order.
     """
     count = group_count(len(x))
     if not count:
@@ -50,10 +50,13 @@ def tile(x: NDArray[np.float32], y: NDArray[np.float32]) -> NDArray[np.int64]:
 def build_groups(
     segments: Mapping[str, NDArray[np.float32]], per_type: tuple[int, int, int]
 ) -> dict[str, NDArray[Any]]:
-    """Return the sections `boxes` (4 * stride,), `groups` (n,) and `rows` (n * 16 * 8,) of
-    csrc/drive/scene/scene.h.
+    """Return the sections `boxes` (4 * stride,), `groups` (n,) and `rows` (n * 16 * 8,).
 
-    Args: segments: x, y, ux, uy, half, (S,) each; per_type: how many are lanes, lines, edges.
+    csrc/drive/scene.h describes them.
+
+    Args:
+        segments: x, y, ux, uy, half, (S,) each.
+        per_type: number of lanes, lines, edges.
     """
     order = tile(segments["x"], segments["y"])
     size, count = len(order), group_count(len(order))
@@ -86,8 +89,9 @@ def build_groups(
 def _boxes(
     flat: dict[str, NDArray[np.float32]], reach: NDArray[np.float32], size: int
 ) -> NDArray[np.float32]:
-    """Return low x, low y, high x, high y (4, stride) around whole segments; unused places are far
-    away.
+    """Return low x, low y, high x, high y (4, stride) around whole segments.
+
+    Unused places are far away.
     """
     count = group_count(size)
     boxes = np.full((4, box_stride(size)), 2 * FAR_M, np.float32)

@@ -5,12 +5,12 @@
 Runs in the learner. The schema has no version number. Three generations of it exist, told apart by
 their keys:
 
-  A  no scenario_id, no height, no map_element_id, no z; headings in degrees, which go on past 360
+  A  no scenario_id, no height, no map_element_id, no z; headings in degrees, which go beyond 360
   B  scenario_id, height, map_element_id, z; headings in degrees
   C  also ids, mark_as_expert and metadata; headings in radians
 
-What an older generation lacks is filled in by the rules of docs/scenes.md, which stand in
-`DEFAULTS` and beside `_degrees`.
+What an older generation lacks is filled in by the rules of docs/scenes.md: `DEFAULTS` and
+`_unit_of_headings`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from drive_env.scenes.check import (
     MISSING,
     SPEED_LIMIT_MPS,
     Checker,
-    wrapped,
+    wrap_angle,
 )
-from drive_env.scenes.columns import Column, listed, tree_with_columns
+from drive_env.scenes.columns import Column, as_list, tree_with_columns
 from drive_env.scenes.controls import light_tree, roads_with_signs
 from drive_env.scenes.schema import (
     INVALID,
@@ -51,8 +51,8 @@ from drive_env.scenes.schema import (
 )
 from puffervec.errors import SceneError
 
-# Taken where the key is missing. height: of the box in metres, by object type; never a reason to
-# refuse a scene.
+# Values for missing keys. height: of the box in metres, by object type; a missing height is never a
+# reason to refuse a scene.
 DEFAULTS: dict[str, Any] = {
     "mark_as_expert": False,
     "id": -1,
@@ -62,22 +62,22 @@ DEFAULTS: dict[str, Any] = {
     "metadata": {},
     "height": {"vehicle": 1.5, "pedestrian": 1.75, "cyclist": 1.75, "other": 1.5},
 }
-# Whether headings are degrees is judged by the frames in which an object moves at least this fast.
+# The unit of headings is inferred from frames in which an object moves at least this fast.
 MOVING_MPS = 3.0
 LEAST_MOVING, MOST_MOVING = 10, 200
 WRAPPED_RAD = 2 * math.pi + 1e-3  # wrapped headings in radians are at most this large
-AGREES_RAD, DISAGREES_RAD = (
-    0.1,
-    0.3,
-)  # median difference between the heading and the direction of motion
+# Bounds on the median difference between the heading and the direction of motion
+AGREES_RAD, DISAGREES_RAD = 0.1, 0.3
 
 
 def parse_json(data: bytes, source: str, name: str) -> Scene:
-    """Check one scene given as JSON text and turn it into arrays. `source` starts every error
-    message.
+    """Check one scene given as JSON text and turn it into arrays.
 
-    Long lists are read as arrays. What is refused so is read again by the module json alone, which
-    says where a mistake is.
+    Long lists are read as arrays. If that fails, the text is read again with the module json alone,
+    which reports where a mistake is.
+
+    Args:
+        source: starts every error message.
 
     Raises:
         SceneError: it is not JSON, or `scene_from_tree` refuses it.
@@ -100,12 +100,11 @@ def parse_json(data: bytes, source: str, name: str) -> Scene:
 
 
 def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
-    """Check one scene given as parsed JSON: dicts, lists, and Columns in place of some of the
-        lists.
+    """Check one scene given as parsed JSON: dicts, lists, and Columns in place of some lists.
 
     Raises:
-        SceneError: a key is absent or wrong. The message reads `source: key path: expected ...,
-            found ...`.
+        SceneError: a key is missing or wrong. The message reads `source: key path: expected ...,
+            got ...`.
     """
     check = Checker(source)
     top = check.mapping(tree, "the file")
@@ -138,7 +137,7 @@ def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
 
 
 def generation_of(top: dict[str, Any]) -> str:
-    """Tell the generation ("A", "B" or "C") of a parsed scene by the keys it has."""
+    """Return the generation ("A", "B" or "C") of a parsed scene, according to its keys."""
     object_keys = _keys_of(top.get("objects"))
     road_keys = _keys_of(top.get("roads"))
     if "metadata" in top or object_keys & {"mark_as_expert", "id"} or "id" in road_keys:
@@ -149,20 +148,20 @@ def generation_of(top: dict[str, Any]) -> str:
 
 
 def _has_height(items: list[Any]) -> bool:
-    """Return whether the first object or road with a point says how high it is."""
+    """Return whether the first object or road with a point has heights."""
     points = (item.get("position") or item.get("geometry") for item in items)
-    some: Any = next(
-        (listed for listed in points if isinstance(listed, (list, Column)) and listed), [{}]
+    first: Any = next(
+        (as_list for as_list in points if isinstance(as_list, (list, Column)) and as_list), [{}]
     )
-    return some.has_z if isinstance(some, Column) else some[0].get("z") is not None
+    return first.has_z if isinstance(first, Column) else first[0].get("z") is not None
 
 
 def _keys_of(items: Any) -> set[str]:
-    found: set[str] = set()
+    keys: set[str] = set()
     for item in items if isinstance(items, list) else ():
         if isinstance(item, dict):
-            found.update(item)
-    return found
+            keys.update(item)
+    return keys
 
 
 def _or_default(item: dict[str, Any], name: str) -> Any:
@@ -174,24 +173,26 @@ def _or_default(item: dict[str, Any], name: str) -> Any:
 def _unit_of_headings(objects: list[Any], generation: str) -> tuple[bool, float]:
     """Return whether headings are degrees, and the largest magnitude that they may have.
 
-    Those of A and B are degrees and those of C are radians, unless the content says otherwise. It
-    does so where the headings lie in the range of the other unit (for degrees some are beyond 2 pi,
+    Headings of A and B are degrees and those of C are radians, unless the content contradicts. It
+    does so if the headings lie in the range of the other unit (for degrees some are beyond 2 pi,
     for radians none is) and the direction of motion agrees with them in that unit and not in the
     expected one, judged by the first MOST_MOVING frames in which something moves. Radians beyond 2
-    pi are allowed where the motion agrees with them; else they may be degrees. Malformed objects
-    are passed
-    over: reading them says what is wrong.
+    pi are allowed if the motion agrees with them; otherwise they may be degrees. Malformed objects
+    are skipped: reading them reports what is wrong.
     """
     expected = generation != "C"
     pairs = list(itertools.islice(_moving(objects), MOST_MOVING))
     if len(pairs) < LEAST_MOVING:
         return expected, HEADING_LIMIT_DEG if expected else WRAPPED_RAD
-    given, moved = np.array(pairs).T
+    headings, directions = np.array(pairs).T
     off_rad, off_deg = (
-        float(np.median(np.abs(wrapped(heading - moved)))) for heading in (given, np.radians(given))
+        float(np.median(np.abs(wrap_angle(heading - directions))))
+        for heading in (headings, np.radians(headings))
     )
     agrees, disagrees = (off_rad, off_deg) if expected else (off_deg, off_rad)
-    in_range = expected != bool((np.abs(given) > WRAPPED_RAD).any())  # of the other unit
+    in_range = expected != bool(
+        (np.abs(headings) > WRAPPED_RAD).any()
+    )  # the range of the other unit
     degrees = expected != (in_range and agrees < AGREES_RAD and disagrees > DISAGREES_RAD)
     if degrees:
         return True, HEADING_LIMIT_DEG
@@ -199,14 +200,14 @@ def _unit_of_headings(objects: list[Any], generation: str) -> tuple[bool, float]
 
 
 def _moving(objects: list[Any]) -> Iterator[tuple[float, float]]:
-    """Yield (heading, direction of motion in radians) of each frame in which an object moves."""
+    """Yield (heading, direction of motion in radians) for each frame in which an object moves."""
     for item in objects:
         try:
             lists = [item["heading"], item["velocity"], item["valid"]]
             if all(isinstance(values, Column) for values in lists):
-                yield from _moving_at_once(*(values.values for values in lists))
+                yield from _moving_in_arrays(*(values.values for values in lists))
                 continue
-            for heading, velocity, valid in zip(*map(listed, lists), strict=False):
+            for heading, velocity, valid in zip(*map(as_list, lists), strict=False):
                 if (
                     valid
                     and math.hypot(velocity["x"], velocity["y"]) >= MOVING_MPS
@@ -217,10 +218,14 @@ def _moving(objects: list[Any]) -> Iterator[tuple[float, float]]:
             continue
 
 
-def _moving_at_once(
+def _moving_in_arrays(
     heading: Floats, velocity: Floats, valid: NDArray[np.bool_]
 ) -> Iterator[tuple[float, float]]:
-    """`_moving` of one object. Raises: ValueError: the arrays are of different lengths."""
+    """Return what `_moving` yields for one object, computed on arrays.
+
+    Raises:
+        ValueError: the arrays are of different lengths.
+    """
     x, y = velocity[:, 0], velocity[:, 1]
     moves = valid & (np.hypot(x, y) >= MOVING_MPS) & (np.abs(heading) <= HEADING_LIMIT_DEG)
     return zip(heading[moves].tolist(), np.arctan2(y[moves], x[moves]).tolist(), strict=True)
@@ -229,8 +234,11 @@ def _moving_at_once(
 def _read_object(
     check: Checker, item: dict[str, Any], key: str, frame_count: int, unit: tuple[bool, float]
 ) -> SceneObject:
-    """Check one object. frame_count 0: this is the first object, whose length counts for all. unit:
-    of `_unit_of_headings`.
+    """Check one object.
+
+    Args:
+        frame_count: number of frames; 0: this is the first object, whose length counts for all.
+        unit: see `_unit_of_headings`.
     """
     valid = check.flags(check.get(item, "valid", key), f"{key}.valid", frame_count)
     count = len(valid)
@@ -268,20 +276,21 @@ def _read_object(
 def _read_goal(
     check: Checker, goal: Any, key: str, position_m: Floats, valid: NDArray[np.bool_]
 ) -> Floats:
-    """Return the goal, (3,): as given, else the last position; its height is that of the last
-    position if it has none.
+    """Return the goal, (3,), or the last position if there is none.
+
+    A goal without a height gets that of the last position.
     """
     last = position_m[np.flatnonzero(valid)[-1]] if valid.any() else np.zeros(3)
     if goal is MISSING or goal is None:
         return np.array(last)
-    found = check.points([goal], key, 1, np.array([valid.any()]), COORDINATE_LIMIT_M, "xyz")[0]
+    place = check.points([goal], key, 1, np.array([valid.any()]), COORDINATE_LIMIT_M, "xyz")[0]
     if isinstance(goal, dict) and goal.get("z") is None:
-        found[2] = last[2]
-    return np.asarray(found)
+        place[2] = last[2]
+    return np.asarray(place)
 
 
 def _read_roads(check: Checker, roads: list[Any]) -> tuple[Road, ...]:
-    found: list[Road] = []
+    read: list[Road] = []
     total_points = 0
     for index, entry in enumerate(roads):
         key = f"roads[{index}]"
@@ -298,36 +307,42 @@ def _read_roads(check: Checker, roads: list[Any]) -> tuple[Road, ...]:
             geometry, f"{key}.geometry", len(geometry), everywhere, COORDINATE_LIMIT_M, "xyz"
         )
         element = check.integer(_or_default(item, "map_element_id"), f"{key}.map_element_id")
-        found.append(
+        read.append(
             Road(kind, element, check.integer(_or_default(item, "id"), f"{key}.id"), points)
         )
-    return tuple(found)
+    return tuple(read)
 
 
 def json_bytes(scene: Scene) -> bytes:
     """Return a scene as compact JSON of generation C.
 
-    Reading it again gives the same scene, but for what the schema has no keys for: links of lanes,
-        stop lines, yield signs.
+    Reading it again gives an equal scene, except for what the schema has no keys for: links of
+    lanes, stop lines, yield signs.
 
-    Raises: SceneError: traffic lights or metadata have NaN or infinity in them.
+    Raises:
+        SceneError: traffic lights or metadata contain NaN or infinity.
     """
     try:
         return json.dumps(tree_of(scene), separators=(",", ":"), allow_nan=False).encode()
-    except ValueError as error:  # of traffic lights and metadata, which are kept as they were read
+    except (
+        ValueError
+    ) as error:  # from traffic lights or metadata, which are stored as they were read
         raise SceneError(
-            f"{scene.name}: tl_states or metadata hold a number that JSON cannot: {error}"
+            f"{scene.name}: tl_states or metadata hold a number that JSON cannot hold: {error}"
         ) from error
 
 
 def tree_of(scene: Scene) -> dict[str, Any]:
-    """Return a scene as JSON-like data of generation C; frames in which an object is absent hold
-    the format's -10000.
+    """Return a scene as JSON-like data of generation C.
+
+    Frames in which an object is absent hold the format's -10000.
     """
     axes = 3 if scene.has_height else 2
-    given = scene.controls
+    controls = scene.controls
     lights = (
-        scene.traffic_lights if given is None else light_tree(given, scene.roads, scene.frame_count)
+        scene.traffic_lights
+        if controls is None
+        else light_tree(controls, scene.roads, scene.frame_count)
     )
     return {
         "name": scene.name,

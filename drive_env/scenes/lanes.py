@@ -1,18 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The lane graph of a scene: which lanes go on from a lane, which lead to it, and which lie beside
-it.
+"""The lane graph of a scene: the successors, predecessors and neighbours of each lane.
 
-Runs in the learner. Connections are those of the file where it has some (`Road.links`); otherwise
-they follow from geometry:
+Runs in the learner. Connections are those of the file if it has some (`Road.links`); otherwise they
+follow from geometry:
 
-- lane B goes on from lane A if B starts within JOIN_M of A's end, at most TURN_RAD off its
-  direction and LEVEL_M off its height;
+- lane B follows lane A if B starts within JOIN_M of A's end, at most TURN_RAD off its direction and
+  LEVEL_M off its height;
 - B lies to the left (right) of A if it runs in the same direction, at most TURN_RAD off, 1.5 to 5.5
-  m to that side, along at least half of the shorter of the two; of several such lanes the one
-  beside most of A, then the nearest.
+  m to that side, along at least half of the shorter of the two; of several such lanes the one along
+  most of A, then the nearest.
 
-In the data sets, lanes that belong together meet within a millimetre.
+In the data sets, connected lanes meet within a millimetre.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ JOIN_M = 0.1
 TURN_RAD = 0.5
 LEVEL_M = 2.0
 BESIDE_M = (1.5, 5.5)
-PROBE_M = 5.0  # spacing of the points of a lane at which its neighbours are looked for
-AHEAD_M = 0.5  # a probe this far before or behind a segment is still beside it
+PROBE_M = 5.0  # spacing of the points of a lane at which its neighbours are searched
+AHEAD_M = 0.5  # a probe this far before or after a segment is still next to it
 NO_MEMORY = -2
 SIGHT = packed.dtype_of("pv_lane_sight")
 
@@ -46,16 +45,21 @@ Links = list[list[int]]
 def pack_lanes(
     name: str, lanes: list[Polyline], segments: Segments
 ) -> tuple[NDArray[Any], NDArray[np.uint16], bool]:
-    """Return the records of all lanes, the list that their exits and entries point into, and
-    whether these are inferred.
+    """Return the records of all lanes, the list of links to which they refer, and how it was made.
 
-    Args: name: of the scene, for messages.
-    Raises: SceneError: so many lanes lie in one spot, or so many are connected, that it would take
-        long to compare them.
+    Args:
+        name: of the scene, for messages.
+
+    Returns:
+        The last value is True if the links are inferred from geometry.
+
+    Raises:
+        SceneError: so many lanes lie in one spot, or so many are connected, that comparing them
+            would take too long.
     """
     known = any(item.road.links is not None for item in lanes)
-    exits, entries = _links_of(name, lanes) if known else _meeting(name, lanes)
-    left, right = _beside(name, segments, len(lanes))
+    exits, entries = _links_of(name, lanes) if known else _match_ends(name, lanes)
+    left, right = _neighbours(name, segments, len(lanes))
     records = np.zeros(len(lanes), dtype=packed.LANE)
     number = _numbers(lanes)
     records["segment_count"] = [len(item.points_m) - 1 for item in lanes]
@@ -95,13 +99,14 @@ def _lengths(lanes: list[Polyline]) -> list[float]:
 
 
 def _numbers(lanes: Iterable[Polyline]) -> dict[int, int]:
-    """Return the index of each lane by its id in the file; -1 is no id."""
+    """Return the index of each lane by its id in the file; -1 means no id."""
     return {item.road.id: index for index, item in enumerate(lanes) if item.road.id != -1}
 
 
 def _links_of(scene: str, lanes: list[Polyline]) -> tuple[Links, Links]:
-    """Return exits and entries as the file has them. Each is listed on both sides, even if the file
-    does so on one.
+    """Return exits and entries as the file has them.
+
+    Each is listed on both sides, even if the file lists it on only one.
     """
     number = _numbers(lanes)
     pairs: dict[tuple[int, int], None] = {}
@@ -114,11 +119,11 @@ def _links_of(scene: str, lanes: list[Polyline]) -> tuple[Links, Links]:
         ),
     )
     for index, item in enumerate(lanes):
-        given = item.road.links
-        if given is None:
+        links = item.road.links
+        if links is None:
             continue
-        pairs |= dict.fromkeys((index, number[road]) for road in given.exits if road in number)
-        pairs |= dict.fromkeys((number[road], index) for road in given.entries if road in number)
+        pairs |= dict.fromkeys((index, number[road]) for road in links.exits if road in number)
+        pairs |= dict.fromkeys((number[road], index) for road in links.entries if road in number)
     return _both_ways(pairs, len(lanes))
 
 
@@ -131,7 +136,7 @@ def _both_ways(pairs: Iterable[tuple[int, int]], count: int) -> tuple[Links, Lin
     return exits, entries
 
 
-def _meeting(scene: str, lanes: list[Polyline]) -> tuple[Links, Links]:
+def _match_ends(scene: str, lanes: list[Polyline]) -> tuple[Links, Links]:
     """Return exits and entries of lanes that end where others start."""
     if not lanes:
         return [], []
@@ -148,7 +153,7 @@ def _meeting(scene: str, lanes: list[Polyline]) -> tuple[Links, Links]:
     after = order[np.arange(len(before)) - np.repeat(np.cumsum(near) - near - low, near)]
     gap = starts[after] - ends[before]
     meets = (np.hypot(gap[:, 0], gap[:, 1]) <= JOIN_M) & (np.abs(gap[:, 2]) <= LEVEL_M)
-    meets &= np.abs(_wrapped(leaving[after] - arriving[before])) <= TURN_RAD
+    meets &= np.abs(_wrap_angle(leaving[after] - arriving[before])) <= TURN_RAD
     before, after = before[meets], after[meets]
     _check_links(scene, len(before))
     in_order = np.lexsort((after, before))
@@ -161,33 +166,33 @@ def _headings(steps_m: Floats) -> Floats:
     return np.arctan2(steps_m[:, 1], steps_m[:, 0])
 
 
-def _wrapped(angle: Floats) -> Floats:
+def _wrap_angle(angle: Floats) -> Floats:
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 
-def _beside(
+def _neighbours(
     scene: str, segments: Segments, lanes: int
 ) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
-    """Return the left and the right neighbour of each lane, (lanes,), packed.NO_LANE where there is
-    none.
-    """
+    """Return the left and the right neighbour of each lane, (lanes,); packed.NO_LANE for none."""
     half = segments.half[: segments.count[0]]
     length = np.bincount(segments.polyline[: len(half)], 2 * half, lanes)
     return _best(sights(scene, segments, lanes), np.asarray(length, dtype=np.float64), lanes)
 
 
 def sights(scene: str, segments: Segments, lanes: int) -> NDArray[Any]:
-    """Return which lanes are seen beside which (csrc/drive/compile/beside.c), from points at most
-    PROBE_M apart: records of SIGHT.
+    """Return records of SIGHT: which lanes lie next to which (csrc/drive/beside.c).
 
-    Raises: SceneError: see `pack_lanes`.
+    They are taken at points of lanes at most PROBE_M apart.
+
+    Raises:
+        SceneError: see `pack_lanes`.
     """
     count = segments.count[0]
     arrays = [
         ffi.from_buffer("float[]", getattr(segments, name))
         for name in ("x", "y", "z", "ux", "uy", "half")
     ]
-    given = ffi.new(
+    query = ffi.new(
         "pv_lane_segments*",
         (
             *arrays,
@@ -201,41 +206,46 @@ def sights(scene: str, segments: Segments, lanes: int) -> NDArray[Any]:
         ),
     )
     pieces = np.maximum(1, np.ceil(2 * segments.half[:count] / PROBE_M)).astype(np.uint32)
-    found, room = 2 * int(pieces.sum()), -1
-    while found > room:
-        room = found
-        seen = np.empty(room, SIGHT)
-        out = ffi.from_buffer("pv_lane_sight[]", seen)
-        found = lib.pv_drive_lanes_beside(
-            given, ffi.from_buffer("uint32_t[]", pieces), MAX_PAIRS, out, room
+    count_found, room = 2 * int(pieces.sum()), -1
+    while count_found > room:
+        room = count_found
+        records = np.empty(room, SIGHT)
+        out = ffi.from_buffer("pv_lane_sight[]", records)
+        count_found = lib.pv_drive_lanes_beside(
+            query, ffi.from_buffer("uint32_t[]", pieces), MAX_PAIRS, out, room
         )
-    if found == NO_MEMORY:
+    if count_found == NO_MEMORY:
         raise MemoryError(
-            f"{scene}: the lanes beside its {lanes} lanes cannot be found: memory is short"
+            f"{scene}: the neighbours of its {lanes} lanes cannot be searched: out of memory"
         )
-    _check_pairs(scene, MAX_PAIRS + 1 if found < 0 else 0, "pieces of lanes")
-    return seen[:found]
+    _check_pairs(scene, MAX_PAIRS + 1 if count_found < 0 else 0, "pieces of lanes")
+    return records[:count_found]
 
 
 def _check_pairs(scene: str, count: int, what: str) -> None:
     if count > MAX_PAIRS:
         raise SceneError(
-            f"{scene}: more than {MAX_PAIRS} pairs of {what} lie close together; cut the scene"
+            f"{scene}: more than {MAX_PAIRS} pairs of {what} lie close together: cut the scene"
         )
 
 
 def _check_links(scene: str, count: int) -> None:
     if count > MAX_LINKS:
-        raise SceneError(f"{scene}: more than {MAX_LINKS} connections between lanes; cut the scene")
+        raise SceneError(f"{scene}: more than {MAX_LINKS} connections between lanes: cut the scene")
 
 
 def _best(
-    seen: NDArray[Any], length: Floats, lanes: int
+    records: NDArray[Any], length: Floats, lanes: int
 ) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
-    """Return the best neighbour per side. seen: records of SIGHT. length: (lanes,) metres."""
-    found = []
+    """Return the best neighbour per side.
+
+    Args:
+        seen: records of SIGHT.
+        length: (lanes,) metres.
+    """
+    sides = []
     for side in (1, -1):
-        mine = seen[seen["offset_m"] * side > 0]
+        mine = records[records["offset_m"] * side > 0]
         pair, inverse = np.unique(
             mine["lane"].astype(np.int64) * lanes + mine["other"], return_inverse=True
         )
@@ -248,7 +258,7 @@ def _best(
         order = np.lexsort((offset[keep], -metres[keep], lane[keep]))
         lane, other = lane[keep][order], other[keep][order]
         first = np.unique(lane, return_index=True)
-        beside = np.full(lanes, packed.NO_LANE, dtype=np.uint16)
-        beside[first[0]] = other[first[1]]
-        found.append(beside)
-    return found[0], found[1]
+        neighbour = np.full(lanes, packed.NO_LANE, dtype=np.uint16)
+        neighbour[first[0]] = other[first[1]]
+        sides.append(neighbour)
+    return sides[0], sides[1]

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Whether a scene has more than one level, so that contacts have to look at heights
-(csrc/drive/motion/height.c).
+"""Decides whether a scene has more than one level, so that contacts must compare heights.
 
-Runs in the learner when a scene is compiled. A bridge has two grounds in one place, a hill has one
-everywhere: boxes that overlap on a hill touch, however high it is.
+Runs in the learner when a scene is compiled; csrc/drive/height.c compares the heights. A bridge has
+two grounds in one place, a hill has one everywhere: boxes that overlap on a hill touch, however
+high it is.
 """
 
 from __future__ import annotations
@@ -18,21 +18,17 @@ from drive_env.scenes import packed
 from drive_env.scenes.schema import Floats
 from drive_env.scenes.segments import Segments
 
-# Grounds of one place that differ by no more than this are on one level
-# (csrc/drive/judge/collide.c)
+# Grounds in one place that differ by at most this are on one level (csrc/drive/collide.c).
 SAME_LEVEL_M = 1.0
-PLACE_M = 4.0  # points that are no farther apart, along x and along y, are in one place
-AHEAD = (
-    (1, -1),
-    (1, 0),
-    (1, 1),
-    (0, 1),
-)  # half of the cells around one: the others have this one ahead
+PLACE_M = 4.0  # points at most this far apart, along x and along y, are in one place
+# Half of the cells around a cell; the other half have this cell in their list.
+AHEAD = ((1, -1), (1, 0), (1, 1), (0, 1))
 
 
 def has_levels(objects: NDArray[Any], frames: NDArray[Any], segments: Segments) -> bool:
-    """Return whether the ground, at segments and under objects, differs by more than SAME_LEVEL_M
-    in one place.
+    """Return whether the ground differs by more than SAME_LEVEL_M in one place.
+
+    The ground is known at segments and under objects.
     """
     points = np.concatenate([_under(objects, frames), _along(segments)])
     if not len(points) or float(np.ptp(points[:, 2])) <= SAME_LEVEL_M:
@@ -41,24 +37,25 @@ def has_levels(objects: NDArray[Any], frames: NDArray[Any], segments: Segments) 
     if (high - low).max() > SAME_LEVEL_M:
         return True
     for step in AHEAD:
-        beside = cells + step[0] * _stride(points) + step[1]
-        found = np.minimum(np.searchsorted(cells, beside), len(cells) - 1)
-        rise = np.maximum(high, high[found]) - np.minimum(low, low[found])
-        if (rise[cells[found] == beside] > SAME_LEVEL_M).any():
+        neighbours = cells + step[0] * _stride(points) + step[1]
+        at = np.minimum(np.searchsorted(cells, neighbours), len(cells) - 1)
+        rise = np.maximum(high, high[at]) - np.minimum(low, low[at])
+        if (rise[cells[at] == neighbours] > SAME_LEVEL_M).any():
             return True
     return False
 
 
 def _under(objects: NDArray[Any], frames: NDArray[Any]) -> Floats:
-    """Return the points (n, 3) that logged objects stand on."""
+    """Return the points (n, 3) on which logged objects stand."""
     ground = frames["z_m"] - np.repeat(objects["height_m"] / 2, objects["frame_count"])
     points = np.stack([frames["x_m"], frames["y_m"], ground], axis=1).astype(np.float64)
     return np.asarray(points[frames["speed"] != packed.FRAME_INVALID])
 
 
 def _along(segments: Segments) -> Floats:
-    """Return points (n, 3) of all segments, at most PLACE_M apart: where two cross, some of both
-    are in one place.
+    """Return points (n, 3) on all segments, at most PLACE_M apart.
+
+    Where two segments cross, some points of both are in one place.
     """
     pieces = np.maximum(np.ceil(2.0 * segments.half / PLACE_M), 1.0).astype(np.int64)
     which = np.repeat(np.arange(len(pieces)), pieces + 1)
@@ -73,15 +70,17 @@ def _along(segments: Segments) -> Floats:
 
 
 def _stride(points: Floats) -> int:
-    """Return how far the numbers of two cells beside each other along x are apart; there is a free
-    cell between two columns.
+    """Return the difference between the numbers of two cells adjacent along x.
+
+    There is a free cell between two columns.
     """
     return int(np.ptp(np.floor(points[:, 1] / PLACE_M))) + 3
 
 
 def _cells(points: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Return the numbers (n,) of the cells of PLACE_M that have points, ascending, and their lowest
-    and highest ground.
+    """Return the numbers (n,) of cells that have points, and their lowest and highest ground.
+
+    The numbers are ascending; cells are PLACE_M wide.
     """
     column, line = np.floor(points[:, :2] / PLACE_M).astype(np.int64).T
     number = (column - column.min()) * _stride(points) + line - line.min()

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The packed scene format in NumPy. Structs and constants are those of csrc/drive/scene/scene.h.
+"""The packed scene format in NumPy; structs and constants are those of csrc/drive/scene.h.
+
 Runs in the learner.
 """
 
@@ -86,8 +87,9 @@ GROUP_LANES = int(lib.PV_GROUP_LANES)
 
 
 def _sections() -> tuple[str, ...]:
-    """Return the names of a scene's sections in the order of pv_scene.sections, and check their
-    sizes.
+    """Return the names of a scene's sections in the order of pv_scene.sections.
+
+    Their sizes are checked.
     """
     count = ffi.new("uint32_t*")
     listed = [

@@ -18,15 +18,15 @@ from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import Scene
 from drive_env.scenes.stored import StoredScene
 
-# What the driving env's default settings ask of the cell index (drive_env/config.py).
+# The settings of the cell index under the driving env's defaults (drive_env/config.py).
 DEFAULT_SETTINGS = CompileSettings((16, 8, 16), 50.0)
 
 
 def open_scenes(path: Path | str) -> SceneSet:
     """Map a .pvs file; `scenes[i]` is one of its scenes. Takes milliseconds, whatever the size.
 
-    Raises: SceneError: the file is missing, not a scene set, of another version, cut off or
-        damaged.
+    Raises:
+        SceneError: the file is missing, not a scene set, of another version, truncated or damaged.
     """
     return SceneSet(path)
 
@@ -36,12 +36,14 @@ def write_scenes(
     scenes: Iterable[Scene | CompiledScene | StoredScene],
     settings: CompileSettings = DEFAULT_SETTINGS,
 ) -> None:
-    """Write scenes to a .pvs file, atomically. Those that are not compiled yet are, one after the
-    other.
+    """Write scenes to a .pvs file, atomically, and compile those that are not compiled yet.
 
-    Args: settings: for scenes that are not compiled yet; compiled ones must have been compiled with
-    the same.
-    Raises: SceneError: no scenes, one that cannot be compiled, or a file that cannot be written.
+    Args:
+        settings: settings for scenes that are not compiled yet; compiled ones must have been
+            compiled with equal settings.
+
+    Raises:
+        SceneError: there are no scenes, one cannot be compiled, or the file cannot be written.
     """
     compiled = [
         compile_scene(item, settings) if isinstance(item, Scene) else item for item in scenes

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Reads scene files of all formats but our own (sceneset.py), told apart by their content, and
-finds them in folders.
+"""Reads scene files of all formats except our own (sceneset.py), and lists them in folders.
 
-Runs in the learner. JSON (json_scene.py) begins with a brace; anything else is one of PufferDrive's
-layouts (bin_scene.py). Values are checked while they are read: what is returned is finite and in
-range, and arrays have equal lengths.
+Runs in the learner. The content determines the format: JSON (json_scene.py) begins with a brace;
+anything else is one of PufferDrive's layouts (bin_scene.py). Values are checked while they are
+read: results are finite and in range, and arrays have equal lengths.
 """
 
 from __future__ import annotations
@@ -24,17 +23,16 @@ from drive_env.scenes.json_scene import parse_json
 from drive_env.scenes.schema import Scene
 from puffervec.errors import SceneError
 
-MAX_FILE_BYTES = (
-    64 << 20
-)  # parsed JSON takes several times its text; the largest known scenes have 4 MiB
+# Parsed JSON takes several times the memory of its text; the largest known scenes have 4 MiB.
+MAX_FILE_BYTES = 64 << 20
 MAX_FILES = 1_000_000
-MAX_NAMES = 4 * MAX_FILES  # below a folder, of whatever kind
+MAX_NAMES = 4 * MAX_FILES  # files and folders of any kind below a folder
 SUFFIXES = (".json", ".bin", ".pvs")
-NONE, SHUT = "no such scene file", "the folder cannot be read"
+NO_FILE, NO_ACCESS = "no such scene file", "the folder cannot be read"
 
 
 class Unusable(SceneError):
-    """A sound scene in which nothing can be driven: a single frame, or no objects."""
+    """A valid scene in which nothing can be driven: a single frame, or no objects."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,17 @@ def read_scene(path: Path) -> Scene:
 
     Raises:
         SceneError: the file is missing, too large, of no known format, or has a value that is
-            absent or wrong. The message reads `path: key or byte: expected ..., found ...`.
+            missing or wrong. The message reads `path: key or byte: expected ..., got ...`.
     """
     return parse_scene(read_bytes(path), str(path), path.name)
 
 
 def parse_scene(data: bytes, source: str, name: str) -> Scene:
-    """Read one scene from the bytes of a file. Args: source: starts every error message. name: of
-        the file, without folder.
+    """Read one scene from the bytes of a file.
+
+    Args:
+        source: starts every error message.
+        name: of the file, without folder.
 
     Raises:
         SceneError: see `read_scene`.
@@ -70,8 +71,9 @@ def parse_scene(data: bytes, source: str, name: str) -> Scene:
 
 
 def _parser(data: bytes) -> Callable[[bytes, str, str], Scene]:
-    """Return what reads these bytes. Text that is no JSON is refused as JSON: .bin files begin with
-    a small count.
+    """Return the function that reads these bytes.
+
+    Text that is not JSON is refused as JSON: .bin files begin with a small count.
     """
     head = data[:256].lstrip()
     looks_like_text = not head or head[:1] in b'{["' or b"\0" not in head
@@ -82,8 +84,7 @@ def check_drivable(scene: Scene, source: str) -> Scene:
     """Return the scene if an env can use it.
 
     Raises:
-        Unusable: it has no objects, or a single frame: there is no time in which anything could be
-            driven.
+        Unusable: it has no objects, or a single frame, so that nothing can be driven.
     """
     if not scene.objects:
         raise Unusable(f"{source}: the scene has no objects")
@@ -96,8 +97,9 @@ def check_drivable(scene: Scene, source: str) -> Scene:
 
 
 def remarks_on_goals(scene: Scene) -> list[str]:
-    """Return a line for each goal that no road and no log comes near: a mistake of the file, or of
-    the unit of its numbers.
+    """Return a line for each goal far from every road and log.
+
+    Such a goal is a mistake in the file, or in the unit of its numbers.
     """
     logs = [item.position_m[item.valid, :2] for item in scene.objects]
     places = np.concatenate(
@@ -106,11 +108,11 @@ def remarks_on_goals(scene: Scene) -> list[str]:
     used = [index for index, item in enumerate(scene.objects) if item.valid.any()]
     goals = np.array([scene.objects[index].goal_m[:2] for index in used]).reshape(-1, 2)
     far = beyond(goals, places)
-    found = []
+    remarks = []
     for index, goal in zip(np.array(used)[far].tolist(), goals[far], strict=True):
         away = np.hypot(*(places - goal).T).min()
-        found.append(f"objects[{index}]: its goal lies {away:.0f} m from all roads and logs")
-    return found
+        remarks.append(f"objects[{index}]: its goal lies {away:.0f} m from all roads and logs")
+    return remarks
 
 
 def read_bytes(path: Path) -> bytes:
@@ -121,13 +123,11 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         if not path.is_file():
-            raise SceneError(
-                f"{path}: "
-                f"{SHUT if path.is_dir() and not os.access(path, os.R_OK | os.X_OK) else NONE}"
-            )
+            no_access = path.is_dir() and not os.access(path, os.R_OK | os.X_OK)
+            raise SceneError(f"{path}: {NO_ACCESS if no_access else NO_FILE}")
         size_bytes = path.stat().st_size
         if size_bytes > MAX_FILE_BYTES:
-            raise SceneError(f"{path}: expected at most {MAX_FILE_BYTES} bytes, found {size_bytes}")
+            raise SceneError(f"{path}: expected at most {MAX_FILE_BYTES} bytes, got {size_bytes}")
         return path.read_bytes()
     except SceneError:
         raise
@@ -138,57 +138,56 @@ def read_bytes(path: Path) -> bytes:
 
 
 def scene_files(folder: Path) -> list[Path]:
-    """Return the scene files of a folder and its subfolders, by their endings, in the order of
-    their paths.
+    """Return the scene files of a folder and its subfolders, sorted by path.
 
-    Links to folders are not followed, so there is no way out of the folder and no circle. Names
-    that begin with a dot are passed over. A subfolder that cannot be looked into is in the list, so
-    that `read_usable` leaves it out with the reason.
+    Files are recognized by their suffix. Links to folders are not followed, so the search neither
+    leaves the folder nor loops. Names that begin with a dot are skipped. A subfolder that cannot be
+    read is in the list, so that `read_usable` leaves it out with the reason.
 
     Raises:
-        SceneError: the folder is missing, cannot be read, or holds none; or there are more than
+        SceneError: the folder is missing, cannot be read, or has no scenes; or there are more than
             MAX_FILES, or more than MAX_NAMES files and folders of any kind.
     """
     if not folder.is_dir():
         raise SceneError(f"{folder}: no such folder")
-    found: list[Path] = []
-    shut: list[OSError] = []
-    looked_at = 0
-    for parent, folders, names in os.walk(folder, onerror=shut.append):
-        looked_at += len(folders) + len(names)
-        if looked_at > MAX_NAMES:
+    files: list[Path] = []
+    denied: list[OSError] = []
+    visited = 0
+    for parent, folders, names in os.walk(folder, onerror=denied.append):
+        visited += len(folders) + len(names)
+        if visited > MAX_NAMES:
             raise SceneError(
-                f"{folder}: more than {MAX_NAMES:,} files and folders lie below it; name the "
-                "folder that holds the scenes"
+                f"{folder}: more than {MAX_NAMES:,} files and folders lie below it: name the "
+                "folder with the scenes"
             )
         folders[:] = (name for name in folders if not name.startswith("."))
         here = Path(parent)
-        found += (
+        files += (
             here / name for name in names if name.endswith(SUFFIXES) and not name.startswith(".")
         )
-        if len(found) > MAX_FILES:
-            raise SceneError(f"{folder}: more than {MAX_FILES:,} scene files; name a subfolder")
-    found += (Path(error.filename) for error in shut)
-    if found == [folder]:
-        raise SceneError(f"{folder}: {SHUT}")
-    if not found:
+        if len(files) > MAX_FILES:
+            raise SceneError(f"{folder}: more than {MAX_FILES:,} scene files: name a subfolder")
+    files += (Path(error.filename) for error in denied)
+    if files == [folder]:
+        raise SceneError(f"{folder}: {NO_ACCESS}")
+    if not files:
         raise SceneError(
             f"{folder}: the folder holds no scenes (no file that ends in {' or '.join(SUFFIXES)})"
         )
-    return sorted(found)
+    return sorted(files)
 
 
 def read_drivable(path: Path) -> Scene:
-    """Read one scene file that is named by itself. Raises SceneError as `read_scene` and
-    `check_drivable`.
+    """Read one scene file that the user named.
+
+    Raises:
+        SceneError: see `read_scene` and `check_drivable`.
     """
     return check_drivable(read_scene(path), str(path))
 
 
 def read_usable(path: Path) -> Scene | LeftOut:
-    """Read one scene file of a folder. A file that `read_drivable` refuses is left out, with the
-    reason.
-    """
+    """Read one scene file of a folder; a file that `read_drivable` refuses is left out."""
     try:
         return read_drivable(path)
     except SceneError as error:

@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Files of compiled scenes (.pvs): writes them, verifies them, and shows what is in them.
-docs/pvs.md describes the format.
+"""Files of compiled scenes (.pvs): writes, verifies and reads them.
 
-Runs in the learner; workers map the same file read-only (csrc/drive/scene/scene.h). Nothing is read
-before it is needed: a file of gigabytes opens in milliseconds per thousand scenes. What is checked
-when:
+docs/pvs.md describes the format. Runs in the learner; workers map the same file read-only
+(csrc/drive/scene.h). Nothing is read before it is needed: a file of gigabytes opens in milliseconds
+per thousand scenes. Checks:
 
-- at the start: magic, version, size, the sum of the table, and of each scene where its sections and
-  objects lie;
-- before a scene is first used, here or in a worker: its own sum, and all its numbers and indices.
+- at the start: magic, version, size, the checksum of the table, and the places of each scene's
+  sections and objects;
+- before a scene is first used, here or in a worker: its own checksum, and all its numbers and
+  indices.
 """
 
 from __future__ import annotations
@@ -36,34 +36,32 @@ from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
 from puffervec.system.cache import holding, write_atomically
 
-SHORTEST_CUT = (
-    packed.NAME_BYTES - 4
-)  # a name in the table of so many bytes may be cut: half a letter is left out
+# A name in the table with this many bytes may be cut: a partial letter is left out.
+SHORTEST_CUT = packed.NAME_BYTES - 4
 
 
 class SceneSet(Sequence[StoredScene]):
-    """The scenes of a .pvs file, mapped into memory. `scenes[i]` is one of them; arrays alias the
-    file and are read-only.
+    """The scenes of a .pvs file, mapped into memory.
 
-    Replace a file that is in use, and do not change it in place: who has it open keeps the old one
-        then.
+    `scenes[i]` is one of them; arrays alias the file and are read-only. Replace a file that is in
+    use, and do not change it in place: whoever has it open then keeps the old one.
 
     Args:
         path: a file written by `write_scenes` or `write_scene_set`.
 
     Attributes:
-        head: a record of packed.SET. entries: (scenes,) records of packed.ENTRY.
-        places: the folder or file that each scene comes from, absolute, or "" if it was generated;
-            set before `names` is read.
-            None: not known.
+        head: a record of packed.SET.
+        entries: (scenes,) records of packed.ENTRY.
+        places: the folder or file of each scene, absolute, or "" if it was generated; set it before
+            `names` is read. None: unknown.
 
     Raises:
-        SceneError: the file is missing, not a scene set, of another version, cut off or damaged.
+        SceneError: the file is missing, not a scene set, of another version, truncated or damaged.
     """
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._data = _mapped(self.path)
+        self._data = _map(self.path)
         self._pointer = ffi.from_buffer("uint8_t[]", self._data)
         self.head, self.entries = self._table()
         self._checked: set[int] = set()
@@ -79,7 +77,11 @@ class SceneSet(Sequence[StoredScene]):
     def __getitem__(self, index: slice) -> list[StoredScene]: ...
 
     def __getitem__(self, index: int | slice) -> StoredScene | list[StoredScene]:
-        """Return a scene. Raises: SceneError: it is damaged; the message says where."""
+        """Return a scene.
+
+        Raises:
+            SceneError: it is damaged; the message tells where.
+        """
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         number = range(len(self))[index]
@@ -98,8 +100,9 @@ class SceneSet(Sequence[StoredScene]):
 
     @functools.cached_property
     def names(self) -> list[str]:
-        """The file names of the scenes, in task order; those that have the same one with the
-        folders in which they differ.
+        """Return the file names of the scenes, in task order.
+
+        Names that occur several times include the folders in which they differ.
         """
         names = [self._name(index, bytes(name)) for index, name in enumerate(self.entries["name"])]
         if self.places is None:
@@ -115,9 +118,7 @@ class SceneSet(Sequence[StoredScene]):
         ]
 
     def _name(self, index: int, listed: bytes) -> str:
-        """Return the name of a scene: that of the table, or what it was made of where it may have
-        been cut or replaced.
-        """
+        """Return the name of a scene from the table, or the full name if that one may be cut."""
         if len(listed) >= SHORTEST_CUT or b"?" in listed:
             whole = name_in(self.scene(index, ("text",))[1]["text"])
             if whole is not None and name_in_table(whole) == listed:
@@ -126,7 +127,7 @@ class SceneSet(Sequence[StoredScene]):
 
     @property
     def settings(self) -> CompileSettings:
-        """What the scenes were compiled with."""
+        """Return the settings with which the scenes were compiled."""
         head = self.head
         lanes, lines, edges = (int(k) for k in head["index_k"])
         numbers = (
@@ -136,11 +137,13 @@ class SceneSet(Sequence[StoredScene]):
         return CompileSettings((lanes, lines, edges), *numbers)
 
     def check(self, index: int) -> None:
-        """Check a scene whole, the first time. Raises: SceneError: it is damaged; the message says
-        where.
+        """Check a scene completely, the first time.
+
+        Raises:
+            SceneError: it is damaged; the message tells where.
         """
         if index not in self._checked:
-            self._ask(
+            self._raise_if(
                 lambda text: lib.pv_drive_scene_check(
                     self._pointer, len(self._data), index, 1, text
                 )
@@ -148,11 +151,15 @@ class SceneSet(Sequence[StoredScene]):
             self._checked.add(index)
 
     def check_all(self) -> None:
-        """Check all scenes whole. Raises: as `check`."""
+        """Check all scenes completely.
+
+        Raises:
+            SceneError: as `check`.
+        """
         for index in range(len(self)):
             self.check(index)
 
-    def _ask(self, question: Any) -> None:
+    def _raise_if(self, question: Any) -> None:
         text = ffi.new("char[]", lib.PV_ERROR_TEXT)
         if question(text):
             raise SceneError(f"{self.path}: {ffi.string(text).decode()}")
@@ -161,25 +168,26 @@ class SceneSet(Sequence[StoredScene]):
         """Check the head and the table, and return them."""
         head = np.frombuffer(self._data, packed.SET, 1)[0]
         _check_head(head, len(self._data), self.path)
-        self._ask(lambda text: lib.pv_drive_scenes_check(self._pointer, len(self._data), text))
+        self._raise_if(lambda text: lib.pv_drive_scenes_check(self._pointer, len(self._data), text))
         if head["scene_count"] == 0:
-            raise SceneError(f"{self.path}: there are no scenes in it")
+            raise SceneError(f"{self.path}: it has no scenes")
         entries = np.frombuffer(
             self._data, packed.ENTRY, int(head["scene_count"]), packed.SET.itemsize
         )
-        found = _sum_of_table(head, entries)
-        if found != head["crc32"]:
+        actual = _sum_of_table(head, entries)
+        if actual != head["crc32"]:
             expected = int(head["crc32"])
             raise SceneError(
-                f"{self.path}: crc32 at byte 16: expected {expected:#010x}, found {found:#010x}; "
+                f"{self.path}: crc32 at byte 16: expected {expected:#010x}, got {actual:#010x}; "
                 "the file is damaged"
             )
         return head, entries
 
     def agents(self, config: DriveConfig) -> NDArray[np.int64]:
-        """Return the agents per scene under a config, (scenes,): see `drive_env.scenes.agents`.
+        """Return the agents per scene under a config, (scenes,); see `drive_env.scenes.agents`.
 
-        Raises: SceneError: see `scene`.
+        Raises:
+            SceneError: an object's frames do not lie in the file.
         """
         try:
             counts = [
@@ -194,33 +202,36 @@ class SceneSet(Sequence[StoredScene]):
 
     @property
     def contents(self) -> memoryview:
-        """The bytes of all scenes, as they follow each other in files that this module has written."""
+        """Return the bytes of all scenes, consecutive as this module writes them."""
         return memoryview(self._data)[int(self.entries["offset"][0]) :]
 
     @property
     def data(self) -> Any:
-        """The set as C reads it."""
+        """Return the set as C reads it."""
         return self._data
 
     def scene(
         self, index: int, sections: Sequence[str] = packed.ORDER
     ) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
-        """Return the head (a record of packed.SCENE) and sections (by their names in packed.ORDER)
-        of one scene, unchecked.
+        """Return the head (a record of packed.SCENE) and sections of one scene, unchecked.
+
+        Args:
+            sections: names in packed.ORDER.
         """
         start = int(self.entries[index]["offset"])
         head = np.frombuffer(self._data, packed.SCENE, 1, start)[0]
         places = dict(zip(packed.ORDER, head["sections"].tolist(), strict=True))
-        found = {}
+        arrays = {}
         for name in sections:
             offset, count = places[name]
-            found[name] = np.frombuffer(self._data, packed.SECTIONS[name], count, start + offset)
-        return head, found
+            arrays[name] = np.frombuffer(self._data, packed.SECTIONS[name], count, start + offset)
+        return head, arrays
 
 
 def name_in_table(name: str) -> bytes:
-    """Return as much of a name as the table has room for. The section `text` of a scene has all of
-    it.
+    """Return as much of a name as fits into the table.
+
+    The section `text` of a scene has the full name.
     """
     return (
         name.encode("utf-8", "replace")[: packed.NAME_BYTES - 1]
@@ -230,8 +241,9 @@ def name_in_table(name: str) -> bytes:
 
 
 def is_scene_set(path: Path) -> bool:
-    """Whether a plain file begins as .pvs files do, whatever it is called; False if it cannot be
-    read.
+    """Return whether a plain file begins like a .pvs file, whatever its name.
+
+    False if it cannot be read.
     """
     try:
         if not path.is_file():
@@ -248,13 +260,15 @@ def write_scene_set(
     settings: CompileSettings,
     durable: bool = True,
 ) -> None:
-    """Write compiled scenes, also those of other files with the same settings, to one file,
-    atomically.
+    """Write compiled scenes to one file, atomically; they may come from other files.
 
-    Args: durable: as of `puffervec.system.cache.write_atomically`.
+    All must have been compiled with these settings.
+
+    Args:
+        durable: as for `puffervec.system.cache.write_atomically`.
 
     Raises:
-        SceneError: no scenes, or the file cannot be written.
+        SceneError: there are no scenes, or the file cannot be written.
     """
     entries = np.zeros(len(scenes), dtype=packed.ENTRY)
     for entry, scene in zip(entries, scenes, strict=True):
@@ -268,14 +282,13 @@ def write_scene_set(
 
 
 def join_scene_sets(path: Path, parts: Sequence[Path], settings: CompileSettings) -> None:
-    """Write the scenes of several sets with the same settings to one file, atomically, as
-    `write_scene_set` would.
+    """Write the scenes of several sets to one file, atomically, as `write_scene_set` would.
 
-    The parts are opened one after another: there may be more of them than a process may have files
-        open.
+    All sets must have these settings. The parts are opened one after another: there may be more of
+    them than a process may have open files.
 
     Raises:
-        SceneError: no parts, one that cannot be opened, or the file cannot be written.
+        SceneError: there are no parts, one cannot be opened, or the file cannot be written.
     """
     entries = [SceneSet(part).entries.copy() for part in parts]
     _write(
@@ -293,8 +306,11 @@ def _write(
     settings: CompileSettings,
     durable: bool = True,
 ) -> None:
-    """Write a set. Args: entries: offsets are filled in. contents: the scenes one after the other,
-    in pieces.
+    """Write a set.
+
+    Args:
+        entries: offsets are filled in.
+        contents: the scenes one after the other, in pieces.
     """
     if not len(entries):
         raise SceneError(f"{path}: a scene set needs at least one scene")
@@ -324,9 +340,10 @@ def _sum_of_table(head: NDArray[Any], entries: NDArray[Any]) -> int:
     return zlib.crc32(entries.tobytes(), zlib.crc32(blank.tobytes()))
 
 
-def _mapped(path: Path) -> mmap.mmap:
-    """Map a plain file of at least a head. Other kinds are not opened: they may block, or be
-    endless.
+def _map(path: Path) -> mmap.mmap:
+    """Map a plain file of at least a head.
+
+    Other kinds of files are not opened: they may block, or be endless.
     """
     try:
         with holding(path) as folder:
@@ -335,8 +352,7 @@ def _mapped(path: Path) -> mmap.mmap:
                 size = os.fstat(fd).st_size
                 if size < packed.SET.itemsize:
                     raise SceneError(
-                        f"{path}: expected at least {packed.SET.itemsize} bytes of head, found "
-                        f"{size}"
+                        f"{path}: expected at least {packed.SET.itemsize} bytes of head, got {size}"
                     )
                 return mmap.mmap(fd, size, access=mmap.ACCESS_READ)
             finally:
@@ -354,5 +370,5 @@ def _check_head(head: Any, size: int, path: Path) -> None:
         if head[name] != expected:
             at = packed.SET.fields[name][1] if packed.SET.fields else 0
             raise SceneError(
-                f"{path}: {name} at byte {at}: expected {expected}, found {int(head[name])}"
+                f"{path}: {name} at byte {at}: expected {expected}, got {int(head[name])}"
             )

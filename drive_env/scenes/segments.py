@@ -21,8 +21,9 @@ SPLIT_M = 15.0
 
 @dataclass(frozen=True)
 class Segments:
-    """The segments of a scene: lanes, then lines, then edges. Arrays (S,) float32, metres; u is the
-    unit direction.
+    """The segments of a scene: lanes, then lines, then edges.
+
+    Arrays are (S,) float32, metres; u is the unit direction.
     """
 
     x: NDArray[np.float32]
@@ -39,7 +40,7 @@ class Segments:
 
 @dataclass(frozen=True)
 class Polyline:
-    """What became of one road: the points of its segments, local metres (n, 3)."""
+    """The points of one road's segments, local metres (n, 3)."""
 
     road: Road
     points_m: Floats
@@ -48,19 +49,21 @@ class Polyline:
 def polylines_of(
     scene: Scene, origin: Floats, tolerances_m: tuple[float, float, float], split_m: float
 ) -> list[list[Polyline]]:
-    """Return the simplified and split polylines of all lanes, lines and edges, by type and in file
-    order.
+    """Return the simplified and split polylines of all lanes, lines and edges, by type.
 
-    Roads that have a single point, or whose points all coincide, are left out.
+    They are in file order. Roads that have a single point, or whose points all coincide, are left
+    out.
 
     Args:
-        origin: (3,). split_m: longest segment.
+        origin: (3,).
+        split_m: longest segment.
         tolerances_m: by type, see `simplify`. Edges are fitted (`fit`), since each contact with one
-            counts. Those of generated scenes are simplified like lanes, as they always were:
-            policies have been trained and compared on them.
+            counts. Edges of generated scenes are simplified like lanes instead, because policies
+            have been trained and compared on them.
 
-    Raises: SceneError: more segments than 16 bits can number, or a road is too crooked; the message
-        names scene and remedy.
+    Raises:
+        SceneError: more segments than 16 bits can number, or a road is too crooked; the message
+            names scene and remedy.
     """
     roads = [road for name in SEGMENT_TYPES for road in scene.roads if road.type == name]
     exact = [road.type == "road_edge" and not scene.generated for road in roads]
@@ -76,24 +79,25 @@ def polylines_of(
     if pieces.sum() - len(sizes) > packed.MAX_SEGMENTS:
         _refuse(scene, split_m, tolerances_m)
     ends = np.cumsum(pieces)[np.cumsum(sizes) - 1]
-    found: list[list[Polyline]] = [[] for _ in SEGMENT_TYPES]
+    groups: list[list[Polyline]] = [[] for _ in SEGMENT_TYPES]
     points, first = split(points, pieces), 0
     for road, end in zip(itertools.compress(roads, some), ends.tolist(), strict=True):
-        found[SEGMENT_TYPES.index(road.type)].append(Polyline(road, points[first:end]))
+        groups[SEGMENT_TYPES.index(road.type)].append(Polyline(road, points[first:end]))
         first = end
-    return found
+    return groups
 
 
 def _refuse(scene: Scene, split_m: float, tolerances_m: tuple[float, float, float]) -> NoReturn:
     raise SceneError(
         f"{scene.name}: more than {packed.MAX_SEGMENTS} road segments of at most {split_m:g} m "
-        f"after simplification; raise simplify_m (now {tolerances_m[0]:g}), or cut the scene"
+        f"after simplification: raise simplify_m (now {tolerances_m[0]:g}), or cut the scene"
     )
 
 
 def segments_of(polylines: list[list[Polyline]]) -> Segments:
-    """Return the segments of polylines by type. Polylines are numbered through: lanes from 0, then
-    lines, then edges.
+    """Return the segments of polylines by type.
+
+    Polylines are numbered consecutively: lanes from 0, then lines, then edges.
     """
     every = [item for group in polylines for item in group]
     start = np.concatenate([np.zeros((0, 3)), *(item.points_m[:-1] for item in every)])

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""One scene of a .pvs file, as its sections and as a `Scene`. docs/pvs.md says what the file keeps
-and what it does not.
+"""One scene of a .pvs file, as its sections and as a `Scene`.
+
+docs/pvs.md lists what the file stores and what it does not.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ class StoredScene:
 
     Attributes:
         name: file name of the source.
-        head: a record of packed.SCENE. sections: arrays by name, see packed.SECTIONS; places are
-        metres relative to `origin_m`.
-        data: all its bytes. entry: its record in the table (packed.ENTRY).
+        head: a record of packed.SCENE.
+        sections: arrays by name, see packed.SECTIONS; places are metres relative to `origin_m`.
+        data: all its bytes.
+        entry: its record in the table (packed.ENTRY).
     """
 
     name: str
@@ -49,42 +51,42 @@ class StoredScene:
 
     @property
     def moving_vehicles(self) -> int:
-        """Agents under control=moving."""
+        """Return the number of agents under control=moving."""
         return int(self.entry["moving_vehicles"])
 
     @property
     def valid_vehicles(self) -> int:
-        """Agents under control=valid."""
+        """Return the number of agents under control=valid."""
         return int(self.entry["valid_vehicles"])
 
     @property
     def object_count(self) -> int:
-        """Objects that are present in some frame."""
+        """Return the number of objects that are present in some frame."""
         return int(self.head["object_count"])
 
     @property
     def frame_count(self) -> int:
-        """Frames of the log, 0.1 s apart."""
+        """Return the number of frames of the log, 0.1 s apart."""
         return int(self.head["frame_count"])
 
     @property
     def origin_m(self) -> Floats:
-        """The scene's origin in the world frame, (3,)."""
+        """Return the scene's origin in the world frame, (3,)."""
         return np.array([self.head["origin_x"], self.head["origin_y"], self.head["origin_z"]])
 
     @property
     def has_height(self) -> bool:
-        """Whether heights are known."""
+        """Return whether heights are known."""
         return bool(self.head["flags"] & packed.HAS_HEIGHT)
 
     @cached_property
     def text(self) -> dict[str, Any]:
-        """Names, metadata, and what the compiler kept and dropped: the section `text`."""
-        return _parsed(self.sections["text"])
+        """Return the section `text`: names, metadata, and what the compiler kept and dropped."""
+        return _parse(self.sections["text"])
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many there are of each kind of object, segment, control and area, and of lanes."""
+        """Return the numbers of lanes, and of objects, segments, controls and areas by kind."""
         kinds = np.bincount(self.sections["objects"]["type"], minlength=len(OBJECT_TYPES))
         areas = np.bincount(self.sections["areas"]["kind"], minlength=len(AREA_TYPES))
         segments = {
@@ -102,7 +104,7 @@ class StoredScene:
         }
 
     def scene(self) -> Scene:
-        """Return the scene with arrays of its own, in the world frame, as far as the file keeps it.
+        """Return the scene with its own arrays, in the world frame, as far as the file stores it.
 
         Polylines are the simplified ones; lines and edges have no id; velocities lie along the
         headings.
@@ -124,27 +126,25 @@ class StoredScene:
         return dataclasses.replace(scene, roads=roads_with_signs(scene))
 
     def _metadata(self) -> dict[str, Any]:
-        """Return the metadata of the source, with indices of objects counted among those that are
-        kept.
-        """
-        found = self.text.get("metadata")
-        given = found if isinstance(found, dict) else {}
+        """Return the metadata of the source, with indices among the stored objects."""
+        stored = self.text.get("metadata")
+        metadata = stored if isinstance(stored, dict) else {}
         flags = self.sections["objects"]["flags"]
-        difficulties = self._difficulties(given.get("tracks_to_predict"))
+        difficulties = self._difficulties(metadata.get("tracks_to_predict"))
         tracks = [
             {"track_index": int(index), "difficulty": difficulties.get(int(index), 0)}
             for index in np.flatnonzero(flags & packed.TO_PREDICT)
         ]
         interest = self.sections["objects"]["id"][flags & packed.OF_INTEREST > 0].tolist()
         return {
-            **given,
+            **metadata,
             "sdc_track_index": int(self.head["sdc"]),
             "tracks_to_predict": tracks,
             "objects_of_interest": interest,
         }
 
     def _difficulties(self, listed: Any) -> dict[int, int]:
-        """Return the difficulty of tracks to predict by the index among the objects that are kept."""
+        """Return the difficulty of tracks to predict by index among the stored objects."""
         counts = self.text.get("objects")
         dropped = counts.get("dropped") if isinstance(counts, dict) else None
         gone = (
@@ -209,14 +209,14 @@ class StoredScene:
         return np.concatenate([(middle - along)[:1], middle + along]) + self.origin_m
 
     def _lane_ids(self) -> list[int]:
-        """Return ids of lanes that tell them apart: the source's, or their numbers if those do not."""
+        """Return unique ids of lanes: the source's, or their numbers if those are not unique."""
         ids: list[int] = self.sections["lanes"]["id"].tolist()
         return (
             ids if len({item for item in ids if item != -1}) == len(ids) else list(range(len(ids)))
         )
 
     def _lanes(self, ids: list[int]) -> list[Road]:
-        links, found = self.sections["links"], []
+        links, roads = self.sections["links"], []
         inferred = bool(self.head["flags"] & packed.LANES_INFERRED)
         for number, lane in zip(ids, self.sections["lanes"], strict=True):
             first = int(lane["first_segment"])
@@ -234,18 +234,18 @@ class StoredScene:
                 else LaneLinks(exits, entries, left, right, float(lane["speed_limit_mps"]))
             )
             points = self._points(slice(first, first + int(lane["segment_count"])))
-            found.append(Road("lane", _element(lane["kind"]), number, points, known))
-        return found
+            roads.append(Road("lane", _element(lane["kind"]), number, points, known))
+        return roads
 
     def _polylines(self) -> list[Road]:
         """Return lines and edges."""
-        first, found = int(self.head["segment_count"][0]), []
+        first, roads = int(self.head["segment_count"][0]), []
         for name, count in zip(SEGMENT_TYPES[1:], self.head["segment_count"][1:], strict=True):
             numbers = self.sections["polyline"][first : first + int(count)]
             starts = first + np.flatnonzero(np.diff(numbers, prepend=-1.0))
             ends = [*starts[1:].tolist(), first + int(count)]
             for start, end in zip(starts.tolist(), ends, strict=False):
-                found.append(
+                roads.append(
                     Road(
                         name,
                         _element(self.sections["kind"][start]),
@@ -254,7 +254,7 @@ class StoredScene:
                     )
                 )
             first += int(count)
-        return found
+        return roads
 
     def _areas(self) -> list[Road]:
         points = (
@@ -296,17 +296,17 @@ class StoredScene:
 
 
 def name_in(text: NDArray[np.uint8]) -> str | None:
-    """Return the scene's name that a section `text` holds, whole; None if it holds none."""
-    name = _parsed(text).get("name")
+    """Return the scene's full name from a section `text`; None if there is none."""
+    name = _parse(text).get("name")
     return name if isinstance(name, str) else None
 
 
-def _parsed(text: NDArray[np.uint8]) -> dict[str, Any]:
+def _parse(text: NDArray[np.uint8]) -> dict[str, Any]:
     try:
-        found = json.loads(text.tobytes())
+        content = json.loads(text.tobytes())
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _element(kind: Any) -> int:

@@ -48,7 +48,7 @@ def test_lanes_are_seen_as_the_twin_sees_them(
     monkeypatch.setattr(lanes, "MAX_PAIRS", 1000)
     with pytest.raises(
         SceneError,
-        match="s: more than 1000 pairs of pieces of lanes lie close together; cut the scene",
+        match="s: more than 1000 pairs of pieces of lanes lie close together: cut the scene",
     ):
         lanes.sights("s", segments, count)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drive_env.scenes.columns import LISTS, Column, listed, tree_with_columns
+from drive_env.scenes.columns import LISTS, Column, as_list, tree_with_columns
 from tests.drive_env.conftest import make_tree
 
 EDGES = """0 -0 0.0 -0.0 0e5 1e22 1e23 9007199254740993 9007199254740993.0 111111111111111111111111111111 1E5 1e+3 1e-30 1e-999
@@ -70,7 +70,7 @@ def test_a_scene_is_the_same_tree() -> None:
         for name in LISTS:
             columns += isinstance(item.get(name), Column)
             if name in item:
-                item[name] = listed(item[name])
+                item[name] = as_list(item[name])
     assert columns > 10 and read == tree
     assert tree_with_columns(json.dumps({"tl_states": tree, "metadata": tree}).encode()) == {
         "tl_states": tree,

@@ -82,7 +82,7 @@ def test_objects_that_the_layouts_do_not_know_are_left_out(tiny_tree: MakeTree) 
         {"track_index": 0, "difficulty": 0}
     ]
     assert found.metadata["sdc_track_index"] == -1
-    with pytest.raises(SceneError, match="layout 'v3' cannot be written; there are v0, v1, v2"):
+    with pytest.raises(SceneError, match="layout is 'v3'; it must be one of v0, v1, v2"):
         bin_bytes(scene, "v3")
 
 
@@ -134,7 +134,7 @@ def test_version_3_in_all_its_variants(tiny_tree: MakeTree, variant: Variant) ->
             {"track_index": index, "difficulty": 0} for index in (0, 1)
         ]
     with pytest.raises(
-        SceneError, match=r"v3: byte \d+: expected the end of the file, found 3 more bytes"
+        SceneError, match=r"v3: byte \d+: expected the end of the file, got 3 more bytes"
     ):
         parse_scene(v3_bytes(scene, variant, b"abc"), "t", "t")
 
@@ -157,7 +157,7 @@ def test_lights_have_a_state_for_each_frame(tiny_tree: MakeTree) -> None:
 def test_another_time_step_is_refused(tiny_tree: MakeTree) -> None:
     data = v3_bytes(small(tiny_tree), Variant())
     with pytest.raises(
-        SceneError, match=r"v3: byte \d+: log_dt: expected 0.0999 to 0.1001, found 0.05"
+        SceneError, match=r"v3: byte \d+: log_dt: expected 0.0999 to 0.1001, got 0.05"
     ):
         parse_scene(
             data.replace(struct.pack("<if", 30, 0.1), struct.pack("<if", 30, 0.05)), "t", "t"
@@ -176,18 +176,18 @@ def test_ids_that_do_not_tell_objects_apart_are_dropped(tiny_tree: MakeTree) -> 
 # frames.
 FIRST = 20 + 16
 LIES = [
-    (12, "<i", 2**31 - 1, "v2: byte 12: num_objects: expected 0 to 4096, found 2147483647"),
+    (12, "<i", 2**31 - 1, "v2: byte 12: num_objects: expected 0 to 4096, got 2147483647"),
     (12, "<i", 3, "v2: byte"),  # the first road is no object
-    (16, "<i", -1, "v2: byte 16: num_roads: expected 0 to 65535, found -1"),
+    (16, "<i", -1, "v2: byte 16: num_roads: expected 0 to 65535, got -1"),
     (4, "<i", 4096, "v2: byte 8: tracks_to_predict: expected 16384 more bytes"),
-    (32, "<i", 10_000, "v2: byte 36: objects[0]: expected 280000 more bytes, found"),
-    (32, "<i", 0, "v2: byte 32: objects[0].size: expected 1 to 10000, found 0"),
-    (24, "<i", 7, "v2: byte 24: objects[0].type: expected 1 to 3, found 7"),
+    (32, "<i", 10_000, "v2: byte 36: objects[0]: expected 280000 more bytes, got"),
+    (32, "<i", 0, "v2: byte 32: objects[0].size: expected 1 to 10000, got 0"),
+    (24, "<i", 7, "v2: byte 24: objects[0].type: expected 1 to 3, got 7"),
     (FIRST + 4 * 5, "<f", float("nan"), f"v2: byte {FIRST + 20}: objects[0].x[5]: expected a number between -100000 and"),
     (FIRST + 4 * (91 + 5), "<f", 1e30, f"v2: byte {FIRST + 4 * 96}: objects[0].y[5]: expected a number between"),
-    (FIRST + 4 * 7 * 91, "<i", 2, f"v2: byte {FIRST + 4 * 637}: objects[0].valid[0]: expected 0 to 1, found 2"),
-    (FIRST + 4 * 8 * 91, "<f", 0.0, f"v2: byte {FIRST + 4 * 728}: objects[0].width: expected 0.01 to 100, found 0.0"),
-    (FIRST + 4 * 8 * 91 + 24, "<i", 9, f"v2: byte {FIRST + 4 * 734}: objects[0].mark_as_expert: expected 0 to 1, found 9"),
+    (FIRST + 4 * 7 * 91, "<i", 2, f"v2: byte {FIRST + 4 * 637}: objects[0].valid[0]: expected 0 to 1, got 2"),
+    (FIRST + 4 * 8 * 91, "<f", 0.0, f"v2: byte {FIRST + 4 * 728}: objects[0].width: expected 0.01 to 100, got 0.0"),
+    (FIRST + 4 * 8 * 91 + 24, "<i", 9, f"v2: byte {FIRST + 4 * 734}: objects[0].mark_as_expert: expected 0 to 1, got 9"),
 ]  # fmt: skip
 
 
@@ -208,7 +208,7 @@ def test_a_lie_is_named_with_its_byte(
         parse_scene(bytes(data), "some/map.bin", "map.bin")
     said = str(caught.value)
     assert (
-        said.startswith("some/map.bin: neither JSON nor one of PufferDrive's layouts. ")
+        said.startswith("some/map.bin: neither JSON nor one of PufferDrive's layouts: ")
         and "\n" not in said
     )
     assert expected in said
@@ -229,7 +229,7 @@ def test_a_cut_off_file_is_refused_at_every_length(tiny_tree: MakeTree, layout: 
     for length in [*range(0, 120), *range(120, len(data), 61), len(data) - 1]:
         with pytest.raises(SceneError, match=r"^cut\.bin: "):
             parse_scene(data[:length], "cut.bin", "cut.bin")
-    with pytest.raises(SceneError, match=r"found 1 more bytes"):
+    with pytest.raises(SceneError, match=r"got 1 more bytes"):
         parse_scene(data + b"\0", "long.bin", "long.bin")
 
 

@@ -107,7 +107,7 @@ def test_a_sound_one_is_read(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_nothing_at_all(form: str, tmp_path: Path) -> None:
     said = (
-        "expected at least 64 bytes of head, found 0"
+        "expected at least 64 bytes of head, got 0"
         if form == "pvs"
         else "Expecting value at character 0 of 0"
     )
@@ -123,7 +123,7 @@ def test_cut_in_half(form: str, tmp_path: Path) -> None:
     elif form in BIN:
         refused(half, form, tmp_path, f"{form}: byte ", " more bytes, found ")
     else:
-        refused(half, form, tmp_path, f"bytes at byte 8: expected {len(half)}, found {len(data)}")
+        refused(half, form, tmp_path, f"bytes at byte 8: expected {len(half)}, got {len(data)}")
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -165,7 +165,7 @@ def test_a_box_without_length(form: str, tmp_path: Path) -> None:
         tree["objects"][1]["length"] = 0.0
         data, where = (
             bytes_of(tree, form, tmp_path),
-            "objects[1].length: expected 0.01 to 100 (metres), found 0.0",
+            "objects[1].length: expected 0.01 to 100 (metres), got 0.0",
         )
     else:
         data = bytes_of(tree, form, tmp_path)
@@ -192,7 +192,7 @@ def test_a_count_that_lies(form: str, tmp_path: Path) -> None:
             bytes_of(tree, form, tmp_path),
             form,
             tmp_path,
-            "objects[1].heading: expected a list of 30, found a list of 29",
+            "objects[1].heading: expected a list of 30, got a list of 29",
         )
         return
     data = bytes_of(tree, form, tmp_path)
@@ -213,9 +213,7 @@ def test_a_count_that_lies(form: str, tmp_path: Path) -> None:
         )
     else:
         count = "num_agents" if form == "v3" else "num_objects"
-        refused(
-            data, form, tmp_path, f"{form}: byte {at}: {count}: expected 0 to 4096, found 60000"
-        )
+        refused(data, form, tmp_path, f"{form}: byte {at}: {count}: expected 0 to 4096, got 60000")
 
 
 @pytest.mark.parametrize("form", ["C", "v0", "v2", "v2b", "v3"])  # A, B and v1 have no ids
@@ -223,14 +221,14 @@ def test_two_objects_of_one_id(form: str, tmp_path: Path) -> None:
     tree = sound(form)
     if form == "C":
         tree["objects"][1]["id"] = 100
-        said = "objects[1].id: expected an id that objects[0] does not have, found 100"
+        said = "objects[1].id: expected an id that objects[0] does not have, got 100"
         refused(bytes_of(tree, form, tmp_path), form, tmp_path, said)
         return
     data = bytes_of(tree, form, tmp_path)
     if form == "v3":
         at = place(data, form, X_M) - 4 * FRAME - 12
         data[at : at + 4] = bytes(4)
-        refused(data, form, tmp_path, f"v3: byte {at}: agents[1].id: expected 1 to 1, found 0")
+        refused(data, form, tmp_path, f"v3: byte {at}: agents[1].id: expected 1 to 1, got 0")
         return
     data = data.replace(struct.pack("<i", 101), struct.pack("<i", 100))
     assert [item.id for item in read_scene(read(data, form, tmp_path)).objects] == [-1, -1], (
@@ -293,7 +291,7 @@ CROWDS: dict[str, tuple[Callable[[Tree], None], str]] = {
         "4097 traffic lights and signs; a scene has at most 4096",
     ),
     "signs and lanes": (signs_far_and_near, "pairs of signs and points of lanes"),
-    "lights": (lights, "tl_states: expected at most 4096 lanes, found a JSON object of 4097"),
+    "lights": (lights, "tl_states: expected at most 4096 lanes, got a JSON object of 4097"),
 }
 
 

@@ -164,7 +164,7 @@ def test_too_many_segments_are_refused(
     monkeypatch.setattr(packed, "MAX_SEGMENTS", 40)
     with pytest.raises(
         SceneError,
-        match="t: more than 40 road segments of at most 15 m after simplif.*; raise simplify_m",
+        match="t: more than 40 road segments of at most 15 m after simplif.*: raise simplify_m",
     ):
         compile_scene(scene_from_tree(tiny_tree(), "t", "t"), SETTINGS, index_twin.build_index)
 

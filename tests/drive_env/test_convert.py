@@ -386,7 +386,7 @@ def test_what_lights_lose_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
     path = write(tmp_path / "s.json", tree)
     assert convert(tmp_path / "o", path) == 0
     said = capsys.readouterr().out
-    assert "simplified: 2 states of traffic lights that are no known word, in 1 scenes" in said
+    assert "simplified: 2 unknown states of traffic lights, in 1 scenes" in said
     assert "dropped: 1 traffic lights without a place, in 1 scenes" in said
     (light,) = lights(open_scenes(tmp_path / "o" / "s.pvs")[0].scene())
     assert light.states[:3].tolist() == [STATES["go"], 0, 0]

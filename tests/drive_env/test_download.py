@@ -166,7 +166,9 @@ def test_part_of_a_set(hub: Hub, tmp_path: Path) -> None:
         == []
     )
     assert [path.name for path in scene_files(tmp_path / "few")] == ["a.json", "b.json"]
-    with pytest.raises(SceneError, match=r"none of its 5 files is a scene or an archive that fits"):
+    with pytest.raises(
+        SceneError, match=r"none of its 5 files is a scene or an archive that matches"
+    ):
         fetch(REPOSITORY, tmp_path / "none", match="*.md", limit=2, endpoint=endpoint_of(hub))
 
 

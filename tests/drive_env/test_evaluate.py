@@ -107,7 +107,7 @@ def test_episodes_that_repeat_each_other_count_once(folder: Path, how: dict[str,
     assert {**found[0], "remarks": []} == {**found[1], "remarks": []}
     assert often.total.agents == 6
     count = how.get("episodes", 1) * how.get("seeds", 1)
-    said = f"all {count} episodes of each scene are the same one, so one of each is counted"
+    said = f"all {count} episodes of each scene are equal, so one of each is counted"
     assert often.remarks[0].startswith(said) and not any("same" in text for text in once.remarks)
 
 
@@ -198,7 +198,7 @@ def test_suites_drive_other_cars_and_scenes(folder: Path) -> None:
         assert SUITES["generated"].settings(own) == own  # type: ignore[misc]
         with pytest.raises(
             ConfigError,
-            match=f"--suite real: the scenes '{generated}' are generated: give --scenes FOLDER",
+            match=f"--suite real: the scenes '{generated}' are generated: use --scenes FOLDER",
         ):
             SUITES["real"].evaluate(Straight(), own)
     assert (
@@ -278,7 +278,7 @@ def test_a_run_is_evaluated_on_scenes_that_it_has_not_seen(tmp_path: Path) -> No
 
 
 def test_an_evaluation_says_which_part_of_the_scenes_it_drives(folder: Path) -> None:
-    said = "only the scenes of the split train are driven; --env.split all takes every scene"
+    said = "only the scenes of the split train are driven; --env.split all drives all scenes"
     assert said in evaluate(Straight(), DriveConfig(scenes=str(folder), split="train")).remarks
     assert not any(
         "split" in line for line in evaluate(Straight(), DriveConfig(scenes=str(folder))).remarks

@@ -70,7 +70,7 @@ def test_distances_to_objects_equal_the_twin(seed: int) -> None:
 
 def test_alone_there_is_nothing_near() -> None:
     boxes = dataclasses.replace(crowd(0, 1, 5), valid=np.ones((1, 5), bool))
-    assert (features.distance_to_nearest(boxes, np.array([0])) == features.NOBODY_M).all()
+    assert (features.distance_to_nearest(boxes, np.array([0])) == features.NO_OBJECT_M).all()
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -18,7 +18,7 @@ import pytest
 
 from drive_env.scenes import json_scene
 from drive_env.scenes.bin_scene import same_content
-from drive_env.scenes.check import wrapped
+from drive_env.scenes.check import wrap_angle
 from drive_env.scenes.json_scene import generation_of, json_bytes, parse_json, scene_from_tree
 from drive_env.scenes.reader import parse_scene
 from drive_env.scenes.schema import INVALID
@@ -65,28 +65,28 @@ def test_a_good_scene_becomes_arrays(tiny_tree: MakeTree) -> None:
 
 
 BAD = [
-    (("objects",), DELETE, "objects: expected this key, found nothing"),
-    (("objects", 1, "position"), DELETE, "objects[1].position: expected this key, found nothing (the key is missing)"),
-    (("objects", 1, "position"), [], "objects[1].position: expected a list of 30, found a list of 0"),
-    (("objects", 1, "position", 7, "x"), DELETE, "objects[1].position[7].x: expected this key, found nothing"),
-    (("objects", 1, "position", 7, "x"), "9", "objects[1].position[7].x: expected a number, found the string '9'"),
+    (("objects",), DELETE, "objects: expected this key, got nothing"),
+    (("objects", 1, "position"), DELETE, "objects[1].position: expected this key, got nothing (the key is missing)"),
+    (("objects", 1, "position"), [], "objects[1].position: expected a list of 30, got a list of 0"),
+    (("objects", 1, "position", 7, "x"), DELETE, "objects[1].position[7].x: expected this key, got nothing"),
+    (("objects", 1, "position", 7, "x"), "9", "objects[1].position[7].x: expected a number, got the string '9'"),
     (("objects", 1, "position", 7, "x"), 1e30, "objects[1].position[7].x: expected a number between -100000 and 100000, fou"),
     (("objects", 1, "position", 7, "y"), 10**400, "objects[1].position[7].y: expected a number that a double can hold"),
-    (("objects", 0, "heading", 5), 1870.0, "objects[0].heading[5]: expected radians between -1000 and 1000, found 1870.0"),
+    (("objects", 0, "heading", 5), 1870.0, "objects[0].heading[5]: expected radians between -1000 and 1000, got 1870.0"),
     (("objects", 1, "valid"), [True] * 29, "objects[1].valid: expected a list of 30 (as many frames as objects[0])"),
-    (("objects", 1, "valid", 2), 2, "objects[1].valid[2]: expected true or false, found 2"),
-    (("objects", 1, "valid", 2), 1.0, "objects[1].valid[2]: expected true or false, found 1.0"),
-    (("objects", 1, "mark_as_expert"), 2, "objects[1].mark_as_expert: expected true or false, found 2"),
+    (("objects", 1, "valid", 2), 2, "objects[1].valid[2]: expected true or false, got 2"),
+    (("objects", 1, "valid", 2), 1.0, "objects[1].valid[2]: expected true or false, got 1.0"),
+    (("objects", 1, "mark_as_expert"), 2, "objects[1].mark_as_expert: expected true or false, got 2"),
     (("objects", 1, "position", 7, "y"), math.nan, "objects[1].position[7].y: expected a number between -100000 and"),
-    (("objects", 0, "valid"), [], "objects[0].valid: expected at least one frame, found a list of 0"),
-    (("objects", 1, "width"), 0, "objects[1].width: expected 0.01 to 100 (metres), found 0"),
+    (("objects", 0, "valid"), [], "objects[0].valid: expected at least one frame, got a list of 0"),
+    (("objects", 1, "width"), 0, "objects[1].width: expected 0.01 to 100 (metres), got 0"),
     (("objects", 1, "goalPosition", "y"), DELETE, "objects[1].goalPosition.y: expected this key"),
-    (("objects", 1, "type"), 1, "objects[1].type: expected a string, found 1"),
-    (("objects", 1, "id"), 1.5, "objects[1].id: expected a whole number of at most 32 bits, found 1.5"),
-    (("objects", 1, "id"), 100, "objects[1].id: expected an id that objects[0] does not have, found 100"),
+    (("objects", 1, "type"), 1, "objects[1].type: expected a string, got 1"),
+    (("objects", 1, "id"), 1.5, "objects[1].id: expected a whole number of at most 32 bits, got 1.5"),
+    (("objects", 1, "id"), 100, "objects[1].id: expected an id that objects[0] does not have, got 100"),
     (("roads", 2, "type"), "river", "roads[2].type: expected one of lane, road_line"),
     (("roads", 2, "geometry", 4, "y"), -1e9, "roads[2].geometry[4].y: expected a number between"),
-    (("tl_states",), [], "tl_states: expected a JSON object {...}, found a list of 0"),
+    (("tl_states",), [], "tl_states: expected a JSON object {...}, got a list of 0"),
 ]  # fmt: skip
 
 
@@ -192,7 +192,7 @@ def test_null_heights_are_missing_ones(tiny_tree: MakeTree) -> None:
     )
     tree["objects"][0]["position"][0]["z"] = 3.0
     with pytest.raises(
-        SceneError, match=r"objects\[0\]\.position\[1\]\.z: expected a number, found null"
+        SceneError, match=r"objects\[0\]\.position\[1\]\.z: expected a number, got null"
     ):
         parse_json(json.dumps(tree).encode(), "t", "t")
 
@@ -270,7 +270,7 @@ def test_the_motion_tells_degrees_from_radians(tiny_tree: MakeTree, generation: 
     if generation == "C":
         with pytest.raises(
             SceneError,
-            match=r"objects\[0\].heading\[0\]: expected radians between -6.28419 and 6.28419, found 90",
+            match=r"objects\[0\].heading\[0\]: expected radians between -6.28419 and 6.28419, got 90",
         ):
             scene_from_tree(tree, "t", "t")
     else:
@@ -331,9 +331,11 @@ def test_written_and_read_again(tiny_tree: MakeTree) -> None:
 
 def test_angles_in_range_keep_every_bit() -> None:
     angles = np.random.default_rng(1).uniform(-math.pi, math.pi, 1000)
-    np.testing.assert_array_equal(wrapped(angles), angles)
-    np.testing.assert_allclose(np.exp(1j * wrapped(37 * angles)), np.exp(37j * angles), atol=1e-12)
-    assert (np.abs(wrapped(37 * angles)) <= math.pi).all() and wrapped(np.array([math.pi]))[
+    np.testing.assert_array_equal(wrap_angle(angles), angles)
+    np.testing.assert_allclose(
+        np.exp(1j * wrap_angle(37 * angles)), np.exp(37j * angles), atol=1e-12
+    )
+    assert (np.abs(wrap_angle(37 * angles)) <= math.pi).all() and wrap_angle(np.array([math.pi]))[
         0
     ] == -math.pi
 

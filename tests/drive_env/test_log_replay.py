@@ -302,7 +302,7 @@ def check(path: Path, raw: Raw, control: str) -> int:
     ids = tuple(named[::2]) if control == "ids" else ()
     if not raw.agents(control, ids):
         with pytest.raises(
-            (SceneError, ConfigError), match="has an agent|give the agents' track ids"
+            (SceneError, ConfigError), match="has an agent|set control_ids to the agents' track ids"
         ):
             Replay(path, raw, control, ids)
         return 0

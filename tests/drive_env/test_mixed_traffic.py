@@ -141,7 +141,7 @@ def test_what_cannot_be_is_said() -> None:
         ConfigError, match="traffic_idm is 0.7 and traffic_log 0.4; their sum must be at most 1"
     ):
         DriveConfig(traffic_idm=0.7, traffic_log=0.4)
-    with pytest.raises(ConfigError, match="traffic_log is 0.1, but others=static"):
+    with pytest.raises(ConfigError, match="traffic_log is 0.1, but under others=static"):
         DriveConfig(traffic_log=0.1, others="static")
 
 

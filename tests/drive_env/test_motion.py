@@ -16,7 +16,7 @@ import pytest
 from drive_env.config import DriveConfig
 from drive_env.evaluate.observation import ObservationReader
 from drive_env.motion import Body, count_tracked, expert_actions, main, move
-from drive_env.scenes.check import wrapped
+from drive_env.scenes.check import wrap_angle
 from drive_env.scenes.sceneset import SceneSet
 from puffervec.errors import ConfigError
 from tests.drive_env.worlds import make_env, random_scene, write_world
@@ -80,7 +80,7 @@ def circling(
         scene.objects[1],
         position_m=radius_m * np.stack([np.sin(angle), 1 - np.cos(angle), 0 * angle], -1),
         velocity_mps=5 * np.stack([np.cos(angle), np.sin(angle)], -1),
-        heading_rad=wrapped(angle - slip_rad),
+        heading_rad=wrap_angle(angle - slip_rad),
         valid=~np.isin(np.arange(60), np.arange(60)[missing]),
         length_m=5.0,
         width_m=2.0,
@@ -168,7 +168,7 @@ def test_what_cannot_be_is_refused(world: SceneSet) -> None:
             expert_actions(DriveConfig(), scene, world)
     with pytest.raises(ConfigError, match="move: action"):
         move(DriveConfig(), Body(), (1.0,))
-    with pytest.raises(ConfigError, match="kind of vehicle"):
+    with pytest.raises(ConfigError, match="kind one of vehicle"):
         move(DriveConfig(), Body(), (1.0, 0.0), "tram")
 
 

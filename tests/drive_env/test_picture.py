@@ -25,7 +25,7 @@ from drive_env.render.tracks import (
     fixed_view,
     interesting_points,
     long_axis_rad,
-    turned,
+    rotate,
     view_of,
 )
 from puffervec.contract.drawing import Box, Circle, Line, Polygon, Text
@@ -207,7 +207,7 @@ def test_the_action_is_turned_across_and_stays_what_it_was() -> None:
     tracks = make_tracks()
     angle = long_axis_rad(interesting_points(tracks))
     assert angle == pytest.approx(np.arctan2(0.6, 0.8))
-    roads, flat = turned(ROADS, tracks, -angle)
+    roads, flat = rotate(ROADS, tracks, -angle)
     assert np.ptp(flat.y_m[:, 0]) < 1e-9 and np.ptp(flat.x_m[:, 0]) == pytest.approx(60.0)
     np.testing.assert_allclose(flat.heading_rad, 0.0, atol=1e-12)
     np.testing.assert_allclose(flat.goal_m[0], [60.0, 0.0], atol=1e-9)

@@ -502,7 +502,7 @@ def test_splits_are_by_name(tmp_path: Path, cache: Path, tiny_tree: MakeTree) ->
     ]
     with pytest.raises(
         SceneError,
-        match="none of its 1 scenes is in the split test; --env.split all takes every one",
+        match="none of its 1 scenes is in the split test: use --env.split all",
     ):
         prepare_scenes(DriveConfig(scenes=str(tmp_path / names["train"][0]), split="test"))
 

@@ -73,7 +73,7 @@ def small(folder: Path, scene: str, **env: Any) -> TrainConfig:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"raster": 15}, "raster is 15; it must be 0 .*or from 16 on"),
+        ({"raster": 15}, "raster is 15; it must be 0 .*or at least 16"),
         ({"raster": -64}, "raster is -64; it must be from 0 to 1024"),
         ({"raster": 1025}, "raster is 1025; it must be from 0 to 1024"),
         ({"raster": 64.5}, "raster is 64.5; it must be a whole number"),
@@ -83,10 +83,10 @@ def small(folder: Path, scene: str, **env: Any) -> TrainConfig:
             {"raster": 64, "raster_channels": "all"},
             "raster_channels is 'all'; it must be one of basic, traffic",
         ),
-        ({"raster_alone": 1}, "raster_alone is 1, but raster is 0: nothing would be observed"),
+        ({"raster_alone": 1}, "raster_alone is 1, but raster is 0, so nothing would be observed"),
         (
             {"raster_channels": "traffic"},
-            "raster_channels is traffic, but raster is 0: there is no view; set raster",
+            "raster_channels is traffic, but raster is 0, so there is no view; set raster",
         ),
     ],
     ids=str,

@@ -49,7 +49,7 @@ def test_the_log_drives_as_itself(folder: Path) -> None:
         assert row["collision"] == pytest.approx(3.001 / 3.002)
         assert row["realism"] > 0.95  # type: ignore[operator]
     assert report.total is not None and report.total["realism"].value > 0.95  # type: ignore[union-attr]
-    assert any("alike" in remark for remark in report.remarks)
+    assert any("equal" in remark for remark in report.remarks)
 
 
 def test_chance_is_less_like_the_log(folder: Path) -> None:
@@ -60,7 +60,7 @@ def test_chance_is_less_like_the_log(folder: Path) -> None:
     ]  # type: ignore[index,union-attr]
     assert found[0] > found[1] + 0.1
     report = evaluate_realism(baseline("random"), config, episodes=4, seed=1)
-    assert not any("alike" in remark for remark in report.remarks)
+    assert not any("equal" in remark for remark in report.remarks)
     assert report.rows[0]["min_ade_m"] < report.rows[0]["ade_m"]  # type: ignore[operator]
     again = evaluate_realism(baseline("random"), config, episodes=4, seed=1)
     assert report.to_json() == again.to_json()
@@ -172,8 +172,8 @@ def test_a_scene_without_edges_has_no_map_likelihoods() -> None:
 
 
 @pytest.mark.parametrize("episodes", [1, 0, 2.5, True])
-def test_bad_numbers_of_roll_outs(folder: Path, episodes: Any) -> None:
-    with pytest.raises(ConfigError, match="realism needs 2 roll-outs of a scene or more"):
+def test_bad_numbers_of_rollouts(folder: Path, episodes: Any) -> None:
+    with pytest.raises(ConfigError, match="realism needs at least 2 rollouts of a scene"):
         evaluate_realism(baseline("log"), DriveConfig(scenes=str(folder)), episodes=episodes)
 
 

@@ -111,7 +111,7 @@ def test_size_caps(tiny_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.Monk
     path.write_text(json.dumps(tiny_tree()))
     for module, name, value, text in (
         ("reader", "MAX_FILE_BYTES", 100, "expected at most 100 bytes"),
-        ("json_scene", "MAX_OBJECTS", 1, "objects: expected at most 1 items, found a list of 2"),
+        ("json_scene", "MAX_OBJECTS", 1, "objects: expected at most 1 items, got a list of 2"),
         ("json_scene", "MAX_ROADS", 2, "roads: expected at most 2 items"),
         ("check", "MAX_FRAMES", 10, r"objects\[0\].valid: expected at most 10 items"),
         ("json_scene", "MAX_POINTS", 300, r"roads\[1\].geometry: expected at most 19 items"),
@@ -170,7 +170,7 @@ def test_real_headings_point_the_way_that_cars_drive(real_data: Path) -> None:
             fast = item.valid & (np.hypot(*item.velocity_mps.T) > 3.0)
             off.append(
                 np.abs(
-                    check.wrapped(
+                    check.wrap_angle(
                         item.heading_rad[fast] - np.arctan2(*item.velocity_mps[fast, ::-1].T)
                     )
                 )

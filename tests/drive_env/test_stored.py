@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from drive_env.scenes import open_scenes, write_scenes
-from drive_env.scenes.compile import CompileSettings, compile_scene, reindexed
+from drive_env.scenes.compile import CompileSettings, compile_scene, reindex
 from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.reader import read_scene, scene_files
 from drive_env.scenes.schema import SEGMENT_TYPES, Control, LaneLinks, Road, Scene
@@ -180,7 +180,7 @@ def test_another_index_changes_nothing_else(tmp_path: Path) -> None:
     source, settings = random_scene(4), CompileSettings((20, 12, 24), 80.0)
     write_scenes(tmp_path / "one.pvs", [source])
     stored = open_scenes(tmp_path / "one.pvs")[0]
-    write_scenes(tmp_path / "wide.pvs", [reindexed(stored, settings)], settings)
+    write_scenes(tmp_path / "wide.pvs", [reindex(stored, settings)], settings)
     wide = open_scenes(tmp_path / "wide.pvs")[0]
     for name, values in stored.sections.items():
         same = len(values) == len(wide.sections[name]) and bool(

@@ -165,7 +165,7 @@ def test_files_say_the_same(scenes: dict[str, Scene]) -> None:
 def test_bad_input_is_refused() -> None:
     with pytest.raises(SceneError, match="seed -1 and index 0 must be 0 or more"):
         street_scene(-1, 0)
-    with pytest.raises(SceneError, match="family 'motorway': it must be one of straight, curve"):
+    with pytest.raises(SceneError, match="family is 'motorway'; it must be one of straight, curve"):
         street_scene(1, 0, family="motorway")
 
 

@@ -28,7 +28,7 @@ from drive_env.prepare import load_cached
 from drive_env.scenes import packed
 from drive_env.scenes.bin_scene import BY_NAME, bin_bytes
 from drive_env.scenes.bin_v3 import Variant
-from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene, reindexed
+from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene, reindex
 from drive_env.scenes.reader import check_drivable, parse_scene
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import Scene
@@ -228,7 +228,7 @@ class SceneSets(Reader):
             stored = found[index]
             _ = (
                 stored.counts,
-                reindexed(stored, SETTINGS),
+                reindex(stored, SETTINGS),
                 write_scene_set(self.folder / "again.pvs", [stored], SETTINGS),
             )
             compile_scene(stored.scene(), SETTINGS)
