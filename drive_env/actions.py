@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Axes of an action under each dynamics model (csrc/drive/actions.c), and the user's own values.
+"""Axes of an action under each dynamics model, and the user's own values.
 
-Runs in the learner.
+csrc/drive/motion/actions.c has the models' values. Runs in the learner.
 """
 
 from __future__ import annotations

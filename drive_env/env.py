@@ -63,7 +63,7 @@ PRESET: dict[str, dict[str, Any]] = {
     "policy": {"hidden": (128, 128), "normalize": False},
 }
 
-# Metrics in the training log besides the columns of evaluations (csrc/drive/records.h)
+# Metrics in the training log besides the columns of evaluations (csrc/drive/judge/records.h)
 RECORD_MEANINGS = {
     "goal_steps": "steps to the goal per agent; 0 for agents that did not reach it",
     "contacts": "contacts with other objects per agent",
@@ -121,7 +121,7 @@ def build(config: DriveConfig) -> EnvData:
 def params_of(config: DriveConfig) -> dict[str, np.ndarray]:
     """Return the arrays that the C env reads besides its config and the scenes.
 
-    These are ranges of rewards (csrc/drive/reward.c), ids (control.c), and values of actions
+    These are ranges of rewards (csrc/drive/judge/reward.c), ids (control.c), and values of actions
     (actions.c).
     """
     ids = {"control_ids": np.array(config.control_ids, np.int32)} if config.control_ids else {}

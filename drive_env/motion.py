@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Motion models (csrc/drive/models.h) without an env: steps of one body, and expert actions.
+"""Motion models (csrc/drive/motion/models.h) without an env: steps of one body, and expert actions.
 
 Runs in the learner. `python -m drive_env.motion FOLDER` prints how well each model's expert actions
 follow the logs.
@@ -113,8 +113,8 @@ def expert_actions(
 
     Vehicles that are present in the first frame count. Models that set poses follow their log
     exactly. The others choose two numbers for a pose of three, so each action corrects for where
-    the vehicle is by then (csrc/drive/inverse.c). An env with `expert_actions=1` plays the same
-    actions.
+    the vehicle is by then (csrc/drive/motion/inverse.c). An env with `expert_actions=1` plays the
+    same actions.
 
     Args:
         config: `scenes`, `dynamics`, `actions`, `action_values`, the limits and the bicycle's

@@ -205,7 +205,7 @@ class SceneDrawing:
         }
 
     def actions(self, rows: NDArray[Any]) -> Mapping[str, NDArray[Any]]:
-        """Return the actions in the units of the model's axes (csrc/drive/actions.c)."""
+        """Return the actions in the units of the model's axes (csrc/drive/motion/actions.c)."""
         axes, config = axes_of(self.config.dynamics), self.config
         own = parse_action_values(config.action_values, config.dynamics)
         values = [np.array(own.get(axis.name, axis.values)) for axis in axes]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Places the objects that no agent moves: in their log, at rest, or as IDM followers.
 
-csrc/drive/follow.c moves the followers.
+csrc/drive/motion/follow.c moves the followers.
 """
 
 from __future__ import annotations

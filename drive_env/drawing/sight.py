@@ -100,7 +100,7 @@ class Sight:
 
 
 def ray_angles(config: DriveConfig) -> NDArray[np.float64]:
-    """Return the angles of the rays from the car's heading, as csrc/drive/lidar.c aims them."""
+    """Return the angles of the rays from the car's heading (csrc/drive/observe/lidar.c)."""
     count, fov = config.lidar_rays, math.radians(config.lidar_fov_deg)
     if count < 2:
         return np.zeros(count)

@@ -201,7 +201,7 @@ class LogActor:
 
 
 class IdmActor:
-    """Actor that lets the env drive the agents by IDM (csrc/drive/follow.c).
+    """Actor that lets the env drive the agents by IDM (csrc/drive/motion/follow.c).
 
     They drive along the path of their log, and on along its lane.
     """

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rates and means computed from the records of the driving env (csrc/drive/records.h).
+"""Rates and means computed from the records of the driving env (csrc/drive/judge/records.h).
 
 The log and evaluations show them. Each is the sum of a record over the number of agents or, as
 "sum/count", over the sum of another record.

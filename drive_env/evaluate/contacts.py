@@ -3,8 +3,8 @@
 """Classifies an agent's first contact: the parties, the angle, and the rule.
 
 docs/drive.md has the thresholds. Runs in the learner, on the env's record of the contact
-(csrc/drive/collide.c) and on the map of the compiled scene. A body that drives backward has the
-direction of its motion.
+(csrc/drive/judge/collide.c) and on the map of the compiled scene. A body that drives backward has
+the direction of its motion.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DRIVERS = {
 }
 STANDS_MPS = 0.1  # a slower body stands, as in C
 SAME_RAD, OPPOSITE_RAD = math.radians(45), math.radians(135)  # between them the two bodies cross
-# How the lane of a body is chosen, as in csrc/drive/measure.c
+# How the lane of a body is chosen, as in csrc/drive/judge/measure.c
 REACH_M, TURNED_COSINE, TURNED_COST_M = 4.0, math.cos(math.radians(30)), 3.0
 AGAINST_COSINE = -0.5  # below: the body drives against its lane
 STANDS_IN_LANE_M = 2.0  # a body that stands farther from a lane's centre line is in no lane

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Draws what an agent sees in its bird's-eye view (csrc/drive/raster.c).
+"""Draws what an agent sees in its bird's-eye view (csrc/drive/observe/raster.c).
 
 The channels appear side by side, or as one coloured picture.
 

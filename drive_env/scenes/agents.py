@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Selects the agents of compiled scenes, as the env does (csrc/drive/control.c).
+"""Selects the agents of compiled scenes, as the env does (csrc/drive/scene/control.c).
 
 It also explains why a scene has none. Runs in the learner, before workers start.
 """

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """The cell index of a scene: the segments that may be among the k nearest to a point.
 
-Runs in the learner; csrc/drive/index.c builds it. Cells where no car is expected are left out;
-there the env scans all segments, which is slower but gives the same result. So the choice of cells
-trades bytes for speed and does not change observations.
+Runs in the learner; csrc/drive/compile/index.c builds it. Cells where no car is expected are left
+out; there the env scans all segments, which is slower but gives the same result. So the choice of
+cells trades bytes for speed and does not change observations.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ IndexBuilder = Callable[
 
 
 def fitting_index(
-    segments: Segments, cars_m: Floats, index_k: tuple[int, int, int], range_m: float, room_bytes: int,
-    build: IndexBuilder = build_index,
+    segments: Segments, cars_m: Floats, index_k: tuple[int, int, int], range_m: float, room_bytes:
+    int, build: IndexBuilder = build_index,
 ) -> tuple[Grid, NDArray[Any], NDArray[np.uint16]]:  # fmt: skip
     """Return the index with the smallest cells that fits into `room_bytes`.
 

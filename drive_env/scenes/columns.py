@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Parses the JSON text of a scene, with its long lists of numbers as arrays.
 
-Runs in the learner; csrc/drive/columns.c reads the lists. A list that is valid and plain becomes an
-array; other lists stay lists, and text that is not JSON is refused.
+Runs in the learner; csrc/drive/compile/columns.c reads the lists. A list that is valid and plain
+becomes an array; other lists stay lists, and text that is not JSON is refused.
 """
 
 from __future__ import annotations

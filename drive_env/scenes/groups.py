@@ -3,8 +3,8 @@
 """Groups of 16 neighbouring road segments, each with a box around it, for searches.
 
 Runs in the learner when a scene is compiled. A search around a point skips the groups whose box is
-too far away, and tests the others 16 segments at a time (csrc/drive/roads.c), whatever their type.
-The groups are the leaves of an R-tree, packed by sort-tile-recursive (Leutenegger, Lopez and
+too far away, and tests the others 16 segments at a time (csrc/drive/search/roads.c), whatever their
+type. The groups are the leaves of an R-tree, packed by sort-tile-recursive (Leutenegger, Lopez and
 Edgington 1997): vertical strips of equal size, cut into groups from bottom to top.
 """
 
@@ -52,7 +52,7 @@ def build_groups(
 ) -> dict[str, NDArray[Any]]:
     """Return the sections `boxes` (4 * stride,), `groups` (n,) and `rows` (n * 16 * 8,).
 
-    csrc/drive/scene.h describes them.
+    csrc/drive/scene/scene.h describes them.
 
     Args:
         segments: x, y, ux, uy, half, (S,) each.

@@ -180,7 +180,7 @@ def _neighbours(
 
 
 def sights(scene: str, segments: Segments, lanes: int) -> NDArray[Any]:
-    """Return records of SIGHT: which lanes lie next to which (csrc/drive/beside.c).
+    """Return records of SIGHT: which lanes lie next to which (csrc/drive/compile/beside.c).
 
     They are taken at points of lanes at most PROBE_M apart.
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Decides whether a scene has more than one level, so that contacts must compare heights.
 
-Runs in the learner when a scene is compiled; csrc/drive/height.c compares the heights. A bridge has
-two grounds in one place, a hill has one everywhere: boxes that overlap on a hill touch, however
-high it is.
+Runs in the learner when a scene is compiled; csrc/drive/motion/height.c compares the heights. A
+bridge has two grounds in one place, a hill has one everywhere: boxes that overlap on a hill touch,
+however high it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from drive_env.scenes import packed
 from drive_env.scenes.schema import Floats
 from drive_env.scenes.segments import Segments
 
-# Grounds in one place that differ by at most this are on one level (csrc/drive/collide.c).
+# Grounds in one place that differ by at most this are on one level (csrc/drive/judge/collide.c).
 SAME_LEVEL_M = 1.0
 PLACE_M = 4.0  # points at most this far apart, along x and along y, are in one place
 # Half of the cells around a cell; the other half have this cell in their list.

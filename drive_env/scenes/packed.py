@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The packed scene format in NumPy; structs and constants are those of csrc/drive/scene.h.
+"""The packed scene format in NumPy; structs and constants are those of csrc/drive/scene/scene.h.
 
 Runs in the learner.
 """

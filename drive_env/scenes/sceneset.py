@@ -3,8 +3,8 @@
 """Files of compiled scenes (.pvs): writes, verifies and reads them.
 
 docs/pvs.md describes the format. Runs in the learner; workers map the same file read-only
-(csrc/drive/scene.h). Nothing is read before it is needed: a file of gigabytes opens in milliseconds
-per thousand scenes. Checks:
+(csrc/drive/scene/scene.h). Nothing is read before it is needed: a file of gigabytes opens in
+milliseconds per thousand scenes. Checks:
 
 - at the start: magic, version, size, the checksum of the table, and the places of each scene's
   sections and objects;

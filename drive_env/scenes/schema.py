@@ -21,7 +21,7 @@ FRAME_S = 0.1
 INVALID = -10000.0  # the format's value in frames in which an object is absent
 MOVE_M = 2.0  # an object whose goal is at least this far from its start counts as moving
 
-# Numbered like PV_VEHICLE... in csrc/drive/scene.h.
+# Numbered like PV_VEHICLE... in csrc/drive/scene/scene.h.
 OBJECT_TYPES = ("vehicle", "pedestrian", "cyclist", "other")
 VEHICLE, PEDESTRIAN, CYCLIST = 0, 1, 2
 # Types that the env sees, in the order of PV_LANE, PV_LINE, PV_EDGE.
