@@ -101,7 +101,7 @@ def test_ids_that_no_scene_has_are_named(tiny_tree: MakeTree, tmp_path: Path, ca
             {"control": "ids"},
             "control is ids and control_ids is (): set control_ids to the agents' track ids",
         ),
-        ({"control_ids": (3,)}, "control is moving and control_ids is (3,); set control to ids"),
+        ({"control_ids": (3,)}, "control is moving and control_ids is (3,): set control to ids"),
         (
             {"control": "ids", "control_ids": (1.5,)},
             "control_ids is (1.5,); it must be a list of whole numbers",

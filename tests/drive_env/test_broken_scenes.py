@@ -121,7 +121,7 @@ def test_cut_in_half(form: str, tmp_path: Path) -> None:
     if form in JSON:
         refused(half, form, tmp_path, "not JSON, or cut off: ", f"of {len(half)} (line 1, column ")
     elif form in BIN:
-        refused(half, form, tmp_path, f"{form}: byte ", " more bytes, found ")
+        refused(half, form, tmp_path, f"{form}: byte ", " more bytes, got ")
     else:
         refused(half, form, tmp_path, f"bytes at byte 8: expected {len(half)}, got {len(data)}")
 
@@ -151,7 +151,7 @@ def test_no_number_or_a_huge_one_where_a_car_is(form: str, value: float, tmp_pat
         form,
         tmp_path,
         where,
-        "found ",
+        "found " if form == "pvs" else "got ",
         "nan" if value != value else "",
     )
     if form == "pvs":
@@ -288,7 +288,7 @@ CROWDS: dict[str, tuple[Callable[[Tree], None], str]] = {
     ),
     "signs": (
         in_one_spot("stop_sign", 4097, 1),
-        "4097 traffic lights and signs; a scene has at most 4096",
+        "4097 traffic lights and signs; at most 4096 are allowed",
     ),
     "signs and lanes": (signs_far_and_near, "pairs of signs and points of lanes"),
     "lights": (lights, "tl_states: expected at most 4096 lanes, got a JSON object of 4097"),

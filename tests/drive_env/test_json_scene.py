@@ -70,7 +70,7 @@ BAD = [
     (("objects", 1, "position"), [], "objects[1].position: expected a list of 30, got a list of 0"),
     (("objects", 1, "position", 7, "x"), DELETE, "objects[1].position[7].x: expected this key, got nothing"),
     (("objects", 1, "position", 7, "x"), "9", "objects[1].position[7].x: expected a number, got the string '9'"),
-    (("objects", 1, "position", 7, "x"), 1e30, "objects[1].position[7].x: expected a number between -100000 and 100000, fou"),
+    (("objects", 1, "position", 7, "x"), 1e30, "objects[1].position[7].x: expected a number between -100000 and 100000, got"),
     (("objects", 1, "position", 7, "y"), 10**400, "objects[1].position[7].y: expected a number that a double can hold"),
     (("objects", 0, "heading", 5), 1870.0, "objects[0].heading[5]: expected radians between -1000 and 1000, got 1870.0"),
     (("objects", 1, "valid"), [True] * 29, "objects[1].valid: expected a list of 30 (as many frames as objects[0])"),

@@ -418,14 +418,14 @@ def test_a_folder_of_anything_is_refused_before_it_is_read(
         patch.setattr(sources, "digest_of", lambda _: pytest.fail("read"))
         with pytest.raises(
             SceneError,
-            match="none of 5 files, drawn evenly from the 21 below it .* is a scene; name the folder",
+            match="none of 5 files, drawn evenly from the 21 below it .* is a scene: name the folder",
         ):
             prepare_scenes(DriveConfig(scenes=str(tmp_path)))
     (tmp_path / "00.json").write_text(json.dumps(tiny_tree(cars=2)))
     assert len(prepare_scenes(DriveConfig(scenes=str(tmp_path))).left_out) == 20
     monkeypatch.setattr(reader, "MAX_NAMES", 20)
     with pytest.raises(
-        SceneError, match="more than 20 files and folders lie below it; name the folder"
+        SceneError, match="more than 20 files and folders lie below it: name the folder"
     ):
         prepare_scenes(DriveConfig(scenes=str(tmp_path)))
 

@@ -154,5 +154,5 @@ def test_no_scene_is_compiled_that_would_be_refused(
     tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(packed, "MOST_SCENE_BYTES", 1000)
-    with pytest.raises(SceneError, match="bytes when compiled: at most 1,000 are allowed"):
+    with pytest.raises(SceneError, match="bytes; at most 1,000 are allowed"):
         compile_scene(scene_from_tree(tiny_tree(cars=1), "t", "tiny.json"), SETTINGS)
