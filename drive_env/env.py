@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The registry entry of `drive` (csrc/drive), and the preset for training in it.
+"""`drive`: vehicles that drive to their goals through recorded or generated traffic scenes.
 
-Runs in the learner when an env is made; the workers map the file that `build` returns and parse
-nothing.
+The registry entry of the env (csrc/drive), and the preset for training in it. Runs in the learner
+when an env is made; the workers map the file that `build` returns and parse nothing.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def test_lists_give_each_env_its_own() -> None:
             [named],
             None,
             None,
-            r"there are 1 env creators for num_envs=2: give one per env, or a single one",
+            r"list of env creators has length 1 for num_envs=2: give one per env, or a single one",
         ),
         (
             [named] * 2,

@@ -93,6 +93,9 @@ def read_run(where: str | Path) -> Run:
             line for line in read_metrics(file) if known(line, STEP) and known(line, ELAPSED_S)
         )
         head = read_head(file)
+    except FileNotFoundError:
+        state = f"has no {METRICS_FILE}" if path.is_dir() else "does not exist"
+        raise ConfigError(f"{path} {state}: give run folders") from None
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}: give run folders") from error
     except ValueError as error:

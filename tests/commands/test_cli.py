@@ -78,7 +78,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("probe --config none.toml", ["none.toml"]),
         ("probe --run-name ../x", ["log.name is '../x'"]),
         ("probe --resume none", ["none"]),
-        ("--resume latest --log.folder nowhere", ["no run in nowhere"]),
+        ("--resume latest --log.folder nowhere", ["nowhere does not exist"]),
         ("probe --log.folder /proc/none", ["/proc/none"]),
         ("drive --scenes /none/there", ["/none/there"]),
         ("eval none", ["none", "run folder"]),
@@ -190,7 +190,7 @@ def test_init_from_begins_a_run_with_the_policies_of_another(
     )
     assert code == 0, err  # the memory is that of the first run, and in the second one's settings
     for arguments, word in (
-        (["--init-from", "none"], "none is not a folder"),
+        (["--init-from", "none"], "none does not exist"),
         (["--init-from", str(tmp_path / "one"), "--policy.hidden", "32"], "do not fit"),
         (
             ["--init-from", str(tmp_path / "one"), "--resume", str(tmp_path / "one")],

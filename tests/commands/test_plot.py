@@ -125,7 +125,7 @@ def test_a_picture_is_written(tmp_path: Path) -> None:
     ("where", "out", "x", "words"),
     [
         ([], None, "steps", "which runs"),
-        (["none"], None, "steps", "none: No such file"),
+        (["none"], None, "steps", "none does not exist: give run folders"),
         (["r"], "a.jpg", "steps", "must end in .png"),
         (["r"], "none/a.png", "steps", "there is no folder"),
         (["r"], None, "hours", "'hours': use steps or minutes"),

@@ -250,8 +250,8 @@ def test_films_as_mp4(here: Path) -> None:
     ("args", "words"),
     [
         ("--seed 3", "which run or env"),
-        ("none", "none is not a folder"),
-        ("tag_grid none", "none is not a folder"),
+        ("none", "none does not exist"),
+        ("tag_grid none", "none does not exist"),
         ("probe", "probe does not say how it is drawn (NativeEnv.drawing)"),
         ("CartPole-v1 --format html", "CartPole-v1 does not say how it is drawn"),
         ("CartPole-v1 --format gif --draw first:1", "without --draw and --follow"),

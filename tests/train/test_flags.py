@@ -85,6 +85,7 @@ def test_negative_numbers_and_lists_of_an_env() -> None:
         ("--train.ent-coef 0.1", ["did you mean --train.entropy-coef?"]),
         ("--total-timesteps 1.5", ["train.total_timesteps is '1.5': must be an integer"]),
         ("--total-timesteps inf", ["train.total_timesteps is 'inf': must be an integer"]),
+        ("--total-timesteps 1e400", ["train.total_timesteps is '1e400': must be an integer"]),
         ("--lr fast", ["train.lr is 'fast': must be a number, or points"]),
         ("--seed 1.5", ["train.seed is '1.5': must be an integer"]),
         ("--vec.num-workers many", ["vec.num_workers is 'many'", "'auto'"]),

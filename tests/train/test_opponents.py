@@ -220,7 +220,7 @@ def test_what_cannot_play_is_refused(
     with Trainer(chase(log={"name": "wide"}, policy={"hidden": (9,)})) as trainer:
         wide = trainer.save()
     refused(
-        "policies.runner.opponent: .*nothing is not a folder: name a run", str(tmp_path / "nothing")
+        "policies.runner.opponent: .*nothing does not exist: name a run", str(tmp_path / "nothing")
     )
     refused(
         "policies.runner.opponent: .* is a checkpoint of cartpole whose observations", str(pole)

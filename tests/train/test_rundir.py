@@ -103,7 +103,10 @@ def test_runs_from_before_there_were_layers_of_memory_have_one() -> None:
 
 def test_finding_checkpoints(small: Small, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
-    with pytest.raises(CheckpointError, match="no run in"):
+    with pytest.raises(CheckpointError, match="runs does not exist: name a run folder"):
+        find.find_checkpoint("latest", runs)
+    runs.mkdir()
+    with pytest.raises(CheckpointError, match="no run in .*runs has a complete checkpoint"):
         find.find_checkpoint("latest", runs)
     saved = []
     for name in ("one", "two"):
@@ -114,8 +117,12 @@ def test_finding_checkpoints(small: Small, tmp_path: Path) -> None:
     assert find.find_checkpoint(runs / "one", runs) == saved[0]
     assert find.find_checkpoint(saved[0], runs) == saved[0]
     assert find.run_folder_of(saved[0]) == runs / "one"
-    with pytest.raises(CheckpointError, match="is not a folder"):
+    with pytest.raises(CheckpointError, match="three does not exist"):
         find.find_checkpoint(runs / "three", runs)
+    (runs / "three").touch()
+    with pytest.raises(CheckpointError, match="three is not a folder"):
+        find.find_checkpoint(runs / "three", runs)
+    (runs / "three").unlink()
     (saved[1] / "manifest.json").write_text("{}")
     assert find.find_checkpoint("latest", runs) == saved[0]  # the newest one that is whole
     with pytest.raises(CheckpointError, match="no complete checkpoint"):

@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The settings of `covid`, with the names and values of the paper's published configuration, and
-what C gets of them.
+"""`covid`: a game in an epidemic, where 51 states choose restrictions and a planner pays subsidies.
+
+The settings have the names and values of the paper's published configuration; `build` makes what C
+gets of them.
 """
 
 from __future__ import annotations

@@ -43,14 +43,20 @@ def find_checkpoint(
             found = newest(folder / CHECKPOINTS, note)
             if found is not None:
                 return found
-        raise CheckpointError(f"no run in {runs} has a complete checkpoint")
+        if not runs.is_dir():
+            raise CheckpointError(
+                f"there is no latest run: {runs.absolute()} does not exist: name a run folder"
+            )
+        raise CheckpointError(f"no run in {runs} has a complete checkpoint: name a run folder")
     path = Path(where)
     # os.path returns False for an impossible name, where a Path method would raise.
     if os.path.lexists(path / MANIFEST):
         return path
     found = newest(path / CHECKPOINTS, note) if os.path.isdir(path) else None
     if found is None:
-        state = "has no complete checkpoint" if os.path.isdir(path) else "is not a folder"
+        state = "has no complete checkpoint"
+        if not os.path.isdir(path):
+            state = "is not a folder" if os.path.exists(path) else "does not exist"
         raise CheckpointError(f"{path} {state}: name a run folder, a checkpoint in it, or latest")
     return found
 

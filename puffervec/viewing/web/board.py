@@ -135,7 +135,8 @@ class Board:
         self._holders = [path for path in where if not is_run(path)]
         for path in where:
             if not path.is_dir():
-                raise ConfigError(f"{path} is no folder: give run folders, or folders of runs")
+                state = "is not a folder" if path.exists() else "does not exist"
+                raise ConfigError(f"{path} {state}: give run folders, or folders of runs")
             if is_run(path):
                 self._add(path)
         self.refresh()

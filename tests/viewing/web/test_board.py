@@ -53,7 +53,7 @@ def test_a_folder_without_a_run_is_watched_until_there_is_one(tmp_path: Path) ->
     (tmp_path / "itself" / "run.json").write_text("{}")
     board.refresh()
     assert [run.path for run in board.runs] == [first, tmp_path / "itself"]
-    with pytest.raises(ConfigError, match="is no folder"):
+    with pytest.raises(ConfigError, match="none does not exist: give run folders"):
         Board([tmp_path / "none"])
 
 

@@ -187,7 +187,7 @@ def test_signals_end_it(serve: Serve, runs: Path) -> None:
             "--host 0.0.0.0: pages are served to this machine alone: use 127.0.0.1 or ::1",
         ),
         (["runs", "--port", "70000"], "--port 70000: use at most 65535"),
-        (["none"], "none is no folder"),
+        (["none"], "none does not exist"),
         (["--port", "0"], "which runs?"),
         (["runs", "--what"], "--what"),
     ],
