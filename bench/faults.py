@@ -14,6 +14,7 @@ Random moments come from --seed (default: PV_SEED, or 1).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import random
@@ -320,10 +321,8 @@ def hung_close_ms(kind: str, index: int) -> float:
     actions = np.zeros(vec.agents_per_batch, np.int32)
     vec.step(actions)
     vec.send(actions)
-    try:
+    with contextlib.suppress(WorkerTimeout):
         vec.recv(timeout_s=0.1)  # it hangs by now
-    except WorkerTimeout:
-        pass
     return _close_ms(vec)
 
 

@@ -151,24 +151,26 @@ def chase(seed: int, seconds: float) -> dict[str, Any]:
     config = runs.config_of(runs.Run("tag_continuous", tables), "cpu", seed=seed)
     curve: list[dict[str, float]] = []
     spent = {"rollout": 0.0, "update": 0.0}
-    with tempfile.TemporaryDirectory(prefix="puffervec-train-") as folder:
-        with Trainer(config.merged({"log": {"folder": folder}})) as trainer:
-            begin = time.perf_counter()
-            while (now := time.perf_counter()) - begin < seconds or not curve:
-                trainer.collect()
-                collected = time.perf_counter()
-                trainer.update()
-                spent["rollout"] += collected - now
-                spent["update"] += time.perf_counter() - collected
-                window = trainer.collector.episodes
-                returns = by_side(window.state(), window.names)
-                curve.append(
-                    {
-                        "seconds": time.perf_counter() - begin,
-                        "steps": trainer.counters.agent_steps,
-                        **returns,
-                    }
-                )
+    with (
+        tempfile.TemporaryDirectory(prefix="puffervec-train-") as folder,
+        Trainer(config.merged({"log": {"folder": folder}})) as trainer,
+    ):
+        begin = time.perf_counter()
+        while (now := time.perf_counter()) - begin < seconds or not curve:
+            trainer.collect()
+            collected = time.perf_counter()
+            trainer.update()
+            spent["rollout"] += collected - now
+            spent["update"] += time.perf_counter() - collected
+            window = trainer.collector.episodes
+            returns = by_side(window.state(), window.names)
+            curve.append(
+                {
+                    "seconds": time.perf_counter() - begin,
+                    "steps": trainer.counters.agent_steps,
+                    **returns,
+                }
+            )
     return {"curve": curve, "spent": spent}
 
 

@@ -389,11 +389,13 @@ def test_unusable_references_and_arguments(reference: Any, arguments: Any, said:
 
 @pytest.mark.parametrize("settings", [{"num_buffers": 2}, {"autoreset_mode": "same_step"}])
 def test_vector_envs_that_cannot_be_compared(settings: Any) -> None:
-    with puffervec.make(
-        "tag_grid", env_kwargs=GAME, num_envs=2, backend="serial", **settings
-    ) as vec:
-        with pytest.raises(ConfigError, match="cannot be compared"):
-            check_env_equal(vec, lambda: TagGrid(**GAME))
+    with (
+        puffervec.make(
+            "tag_grid", env_kwargs=GAME, num_envs=2, backend="serial", **settings
+        ) as vec,
+        pytest.raises(ConfigError, match="cannot be compared"),
+    ):
+        check_env_equal(vec, lambda: TagGrid(**GAME))
 
 
 def test_one_reference_is_for_one_env() -> None:

@@ -95,9 +95,9 @@ def test_a_close_that_fails_hinders_nobody(
     ),
 )
 def test_any_exception_is_a_worker_error(place: str, kind: str, words: str, cause: bool) -> None:
-    with pytest.raises(WorkerError, match=f"worker 1, env 2(, step [0-9]+)?: {words}") as caught:
-        with make((place, kind)) as vec:
-            play(vec)
+    error = pytest.raises(WorkerError, match=f"worker 1, env 2(, step [0-9]+)?: {words}")
+    with error as caught, make((place, kind)) as vec:
+        play(vec)
     assert (caught.value.__cause__ is not None) == cause
 
 
@@ -120,11 +120,13 @@ def test_in_this_process_an_interrupt_is_itself(error: type[BaseException]) -> N
 
 @pytest.mark.parametrize("place", ["reset", "step", "call", "init"])
 def test_a_worker_that_is_killed_is_named(place: str) -> None:
-    with pytest.raises(WorkerDied, match="worker 1 was ended by SIGKILL"):
-        with make((place, "kill")) as vec:
-            vec.reset(seed=0)
-            vec.call("told")
-            play(vec)
+    with (
+        pytest.raises(WorkerDied, match="worker 1 was ended by SIGKILL"),
+        make((place, "kill")) as vec,
+    ):
+        vec.reset(seed=0)
+        vec.call("told")
+        play(vec)
 
 
 @pytest.mark.parametrize("place", ["reset", "step", "call"])

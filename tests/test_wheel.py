@@ -147,7 +147,8 @@ def _metadata(wheel: Path) -> email.message.Message:
 
 @pytest.mark.slow  # make package runs it too
 def test_the_sdist_holds_what_a_build_needs_and_no_more(sdist: Path) -> None:
-    names = {name.partition("/")[2] for name in tarfile.open(sdist).getnames()}
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
     sources = {
         str(path.relative_to(ROOT))
         for ending in ("c", "h", "py")

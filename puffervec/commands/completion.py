@@ -108,10 +108,8 @@ def _config(target: str | None, before: list[str]) -> TrainConfig:
     """
     config = TrainConfig(target or "", {})
     if target in puffervec.envs.names():
-        try:
+        with contextlib.suppress(ConfigError, ImportError):  # An installed env may be broken.
             config = TrainConfig.bare(target)
-        except (ConfigError, ImportError):  # An installed env that is broken.
-            pass
     with contextlib.suppress(ConfigError):
         if flags.peek(before, "--train.algorithm") in algorithms.names():
             config = flags.of_algorithm(config, before)

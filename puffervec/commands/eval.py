@@ -121,8 +121,9 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
     config, own = player.config, own_evaluation(player.config.target)
     report = evaluated(config, own, player.actor, request)
     if own is not None and own.seen is not None and player.trained is not None:
-        if seen := own.seen(player.trained.env, config.env):
-            report = dataclasses.replace(report, remarks=[seen, *report.remarks])
+        seen = own.seen(player.trained.env, config.env)
+        remarks = [seen, *report.remarks] if seen else report.remarks
+        report = dataclasses.replace(report, remarks=remarks)
     if others:
         found = [
             (other.label, evaluated(other.config, own, other.actor, request)) for other in others

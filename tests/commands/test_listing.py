@@ -20,7 +20,7 @@ def test_all_that_there_is() -> None:
     assert {"auto", "mlp", "object_set", "cnn", "convnext", "module:Class"} == set(
         named["policies"]
     )
-    assert ["ppo", "a2c", "module:NAME"] == named["algorithms"]
+    assert named["algorithms"] == ["ppo", "a2c", "module:NAME"]
     assert tuple(named["memories"]) == choices_of(typing.get_type_hints(PolicySection)["memory"])
     assert tuple(named["optimizers"]) == choices_of(
         typing.get_type_hints(TrainSection)["optimizer"]

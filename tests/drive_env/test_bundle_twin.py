@@ -206,9 +206,9 @@ def test_an_env_with_a_task_holds_that_scene_alone(tmp_path: Path) -> None:
 
 def test_a_task_that_is_not_there(tmp_path: Path) -> None:
     write_world(tmp_path / "set", [cars(3)])
-    with make_env(tmp_path / "set", num_agents=8) as vec:
-        with pytest.raises(ConfigError, match="drive has no task 5: its only task is 0"):
-            vec.set_tasks([0], [5])
+    no_task = pytest.raises(ConfigError, match="drive has no task 5: its only task is 0")
+    with make_env(tmp_path / "set", num_agents=8) as vec, no_task:
+        vec.set_tasks([0], [5])
 
 
 @pytest.mark.parametrize(

@@ -40,4 +40,4 @@ def test_types_have_the_numbers_of_c() -> None:
         "other": lib.PV_OTHER,
     }
     assert in_c == {name: number for number, name in enumerate(OBJECT_TYPES)}
-    assert [lib.PV_LANE, lib.PV_LINE, lib.PV_EDGE] == list(range(len(SEGMENT_TYPES)))
+    assert list(range(len(SEGMENT_TYPES))) == [lib.PV_LANE, lib.PV_LINE, lib.PV_EDGE]

@@ -349,11 +349,13 @@ def test_nothing_in_the_cache_vouches_for_a_large_set(
     notes = prepare.notes_path(prepared.path)
     notes.write_text(json.dumps({**json.loads(notes.read_text()), "checked": stamp}))
     assert not prepare_scenes(config).checked and "scenes_checked" not in build(config).params
-    with pytest.raises(PuffervecError, match="entry.crc32"):
-        with puffervec.make(
+    with (
+        pytest.raises(PuffervecError, match="entry.crc32"),
+        puffervec.make(
             "drive", env_kwargs={"scenes": "generated:3"}, num_envs=1, backend="serial"
-        ) as vec:
-            vec.reset(seed=0)
+        ) as vec,
+    ):
+        vec.reset(seed=0)
 
 
 def test_a_replaced_file_is_read_anew(tmp_path: Path, cache: Path, tiny_tree: MakeTree) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -73,10 +74,9 @@ class Run:
 
     def send(self, number: int) -> None:
         """Send a signal to its whole group, as a terminal does."""
-        try:
+        # Until it has been waited for, its number is not given to another process.
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)
-        except ProcessLookupError:
-            pass  # It has ended; nobody has waited for it yet, so the number is still its own.
 
     def end(self) -> int:
         """Wait for its end; return the exit code, negative for a signal."""

@@ -285,15 +285,12 @@ class PolicySection:
         for name in ("hidden", "channels"):
             check_widths(f"policy.{name}", getattr(self, name))
         check_layers(self.memory_layers)
-        if self.depths:
-            if len(self.depths) != len(self.channels) or not all(
-                1 <= depth <= MOST_BLOCKS for depth in self.depths
-            ):
-                raise ConfigError(
-                    f"policy.depths is {shown(self.depths)}: must be a number of blocks, 1 to "
-                    f"{MOST_BLOCKS}, for each of the {len(self.channels)} stages of "
-                    "policy.channels"
-                )
+        fit = all(1 <= depth <= MOST_BLOCKS for depth in self.depths)
+        if self.depths and not (fit and len(self.depths) == len(self.channels)):
+            raise ConfigError(
+                f"policy.depths is {shown(self.depths)}: must be a number of blocks, 1 to "
+                f"{MOST_BLOCKS}, for each of the {len(self.channels)} stages of policy.channels"
+            )
         if not 0 <= self.drop_path < 1:
             raise ConfigError(
                 f"policy.drop_path is {self.drop_path}: must be at least 0 and below 1"

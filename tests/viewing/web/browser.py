@@ -155,10 +155,8 @@ class Browser:
         """End the browser and what it started."""
         with contextlib.suppress(RuntimeError, OSError):
             self.call("Browser.close")
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            pass
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -146,7 +146,7 @@ def test_facts_are_those_of_the_drawing_where_it_tells_any(
         assert table.facts(1) == {}, "a row that the drawing does not know"
 
 
-class Page_:
+class FakePage:
     """What a session has sent."""
 
     def __init__(self) -> None:
@@ -159,8 +159,8 @@ class Page_:
         return [message["moment"]["step"] for message in self.sent if "moment" in message]
 
 
-def acted(table: Table, script: Callable[[Session, Page_], Any]) -> Page_:
-    page = Page_()
+def acted(table: Table, script: Callable[[Session, FakePage], Any]) -> FakePage:
+    page = FakePage()
 
     async def both() -> None:
         session = Session(table, page, 7)
@@ -182,7 +182,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 def test_a_session_plays_and_compares(table: Table) -> None:
-    async def script(session: Session, page: Page_) -> None:
+    async def script(session: Session, page: FakePage) -> None:
         await until(lambda: page.steps() == [0])
         session.heard('{"start": "nobody"}')
         session.heard(json.dumps({"start": "cart"}))
@@ -200,7 +200,7 @@ def test_a_session_plays_and_compares(table: Table) -> None:
 
 
 def test_the_clock_stands_while_nobody_looks(table: Table) -> None:
-    async def script(session: Session, page: Page_) -> None:
+    async def script(session: Session, page: FakePage) -> None:
         await until(lambda: page.sent)
         session.heard('{"start": "cart"}')
         await until(lambda: page.steps()[-1] >= AHEAD)
@@ -309,7 +309,7 @@ def test_what_a_page_takes_late_is_caught_up_with_for_a_second_at_most() -> None
     ],
 )
 def test_what_means_nothing_is_left_out(table: Table, text: str) -> None:
-    async def script(session: Session, page: Page_) -> None:
+    async def script(session: Session, page: FakePage) -> None:
         await until(lambda: page.steps())
         session.heard(text)
         session.heard('{"start": "cart"}')

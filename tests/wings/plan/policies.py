@@ -20,8 +20,8 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "mingru": ("tag_grid", {"memory": "mingru"}),
     "lstm": ("tag_grid", {"memory": "lstm"}),
     "set encoder": ("drive", {}),
-    "cnn": ("tests.wings.plan.policies:Pictures", {}),
-    "cnn with mingru": ("tests.wings.plan.policies:Pictures", {"memory": "mingru"}),
+    "cnn": ("tests.wings.plan.policies:pictures", {}),
+    "cnn with mingru": ("tests.wings.plan.policies:pictures", {"memory": "mingru"}),
     "normalized": ("CartPole-v1", {}),
     "continuous": ("Pendulum-v1", {}),
 }
@@ -54,7 +54,7 @@ def _numbers(rows: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     return torch.randint(0, 200, (rows, *shape)).to(dtype)
 
 
-def Pictures() -> Any:
+def pictures() -> Any:
     """An env whose observations are pictures."""
     import gymnasium
     import numpy as np

@@ -103,7 +103,7 @@ def test_it_in_a_browser(browser: Browser, report: Path, a_run: Path) -> None:
     random = data["evaluation"]["tables"]["beside"][1]
     assert (
         random["driver"] == "random"
-        and "first" == data["evaluation"]["tables"]["beside"][0]["driver"]
+        and data["evaluation"]["tables"]["beside"][0]["driver"] == "first"
     )
     assert page.texts(".headline div") == [
         f"{name}: return {one['return']:.2f} [{one['return_95'][0]:.2f}, {one['return_95'][1]:.2f}]"
