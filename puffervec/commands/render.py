@@ -402,11 +402,11 @@ def _film(
     def pictures() -> Iterator[Image.Image]:
         nonlocal steps
         for moment in moments:
-            steps, shown = moment.step, camera.at(moment)
+            steps, (shown, marked) = moment.step, camera.at(moment)
             if kind in FILM_SIZE:
-                yield frame_of(shown, moment, title, FILM_SIZE[kind])
+                yield frame_of(shown, marked, title, FILM_SIZE[kind])
             else:
-                yield picture_of(shown, moment, title, size_of(drawing))
+                yield picture_of(shown, marked, title, size_of(drawing))
 
     data = WRITERS[kind](pictures(), fps)
     return data, f"{steps} step{'s' * (steps != 1)}, {fps:g} per second"

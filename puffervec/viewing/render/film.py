@@ -10,13 +10,14 @@ import contextlib
 import dataclasses
 import io
 import itertools
+import math
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from PIL import Image
 
-from puffervec.contract.drawing import Box, Circle, Drawing
+from puffervec.contract.drawing import Box, Circle, Drawing, Line
 from puffervec.errors import ConfigError
 from puffervec.system import extras
 from puffervec.viewing.render.episode import Moment
@@ -28,6 +29,9 @@ _H264 = {
     "output_params": ["-preset", "veryfast", "-movflags", "+faststart"],
 }
 ALONE = 0.4  # Of the view, what is seen around an agent where the drawing does not say it.
+# Of the ring around the followed agent, as shares of the view: its least radius, its width with its
+# pale edges, and its own.
+RING_LEAST, RING_EDGE, RING_WIDTH, RING_POINTS = 0.02, 0.011, 0.005, 48
 LAST_MS = 1500  # A GIF begins anew; its last picture stays so long.
 
 
@@ -85,15 +89,37 @@ class Camera:
         self._across = drawing.close or ALONE * max(right - left, top - bottom)
         self._at = (left + right) / 2, (bottom + top) / 2
 
-    def at(self, moment: Moment) -> Drawing:
-        """Return the drawing with what is shown at a moment."""
+    def at(self, moment: Moment) -> tuple[Drawing, Moment]:
+        """Return the drawing with the view at a moment, and the moment with a ring around the
+        followed agent.
+        """
         if self._follow is None:
-            return self._drawing
+            return self._drawing, moment
+        shapes = moment.shapes
         for shape in moment.shapes:
             if shape.name == self._follow and isinstance(shape, (Box, Circle)):
                 self._at = shape.x, shape.y
+                shapes = (*shapes, *ring_around(shape, self._across))
         (x, y), half = self._at, self._across / 2
-        return dataclasses.replace(self._drawing, view=(x - half, y - half, x + half, y + half))
+        view = (x - half, y - half, x + half, y + half)
+        return (
+            dataclasses.replace(self._drawing, view=view),
+            dataclasses.replace(moment, shapes=shapes),
+        )
+
+
+def ring_around(shape: Box | Circle, across: float) -> list[Line]:
+    """Return a dark ring with pale edges around a shape. Args: across: the size of the view."""
+    size = 2 * shape.radius if isinstance(shape, Circle) else math.hypot(shape.width, shape.height)
+    radius = max(0.65 * size, RING_LEAST * across)
+    turns = [2 * math.pi * part / RING_POINTS for part in range(RING_POINTS + 1)]
+    points = [
+        (shape.x + radius * math.cos(turn), shape.y + radius * math.sin(turn)) for turn in turns
+    ]
+    return [
+        Line(points, width * across, role=role)
+        for width, role in ((RING_EDGE, "paper"), (RING_WIDTH, ""))
+    ]
 
 
 WRITERS: dict[str, Callable[[Iterable[Image.Image], float], bytes]] = {"mp4": mp4, "gif": gif}

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,9 @@ import pytest
 pytest.importorskip("PIL")
 from PIL import Image, ImageDraw
 
+from puffervec.contract.drawing import Box, Circle, Drawing, Line
 from puffervec.viewing.render import film
+from puffervec.viewing.render.episode import Moment
 
 COUNT, SIZE = 7, (64, 48)
 
@@ -61,3 +64,21 @@ def test_mp4(tmp_path: Path) -> None:
 
 def test_png() -> None:
     assert Image.open(io.BytesIO(film.png(next(pictures())))).size == SIZE
+
+
+def test_the_followed_agent_is_in_the_middle_within_a_ring() -> None:
+    """And no other agent has one; once it is gone, the camera stays where it was."""
+    drawing = Drawing((0, 0, 20, 20), lambda state, before: (), close=8.0)
+    agents = (Circle(3, 4, 1, name="a"), Box(12, 9, 4, 2, name="b"))
+    camera = film.Camera(drawing, "b")
+    for moment, rings in ((Moment(1, agents), 2), (Moment(2, agents[:1]), 0)):
+        shown, marked = camera.at(moment)
+        assert shown.view == (8, 5, 16, 13)
+        assert marked.shapes[: len(moment.shapes)] == moment.shapes
+        added = marked.shapes[len(moment.shapes) :]
+        assert len(added) == rings
+        for ring in added:
+            assert isinstance(ring, Line)
+            distances = [math.dist(point, (12, 9)) for point in ring.points]
+            assert max(distances) < 4 and min(distances) > math.hypot(2, 1)
+    assert film.Camera(drawing).at(Moment(1, agents)) == (drawing, Moment(1, agents))
