@@ -117,12 +117,18 @@ def _config(target: str | None, before: list[str]) -> TrainConfig:
 
 
 def _runs() -> list[str]:
-    """Run folders of this folder's `runs`, newest first."""
+    """Return the run folders in `runs` of this folder, the one that saved last first.
+
+    The time of a run folder itself also changes when a plot or a report is written into it.
+    """
     folder: Path = LogSection().folder
+
+    def saved(run: Path) -> float:
+        checkpoints = run / "checkpoints"
+        return (checkpoints if checkpoints.is_dir() else run).stat().st_mtime
+
     there = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
-    return [
-        str(path) for path in sorted(there, key=lambda path: path.stat().st_mtime, reverse=True)
-    ]
+    return [str(path) for path in sorted(there, key=saved, reverse=True)]
 
 
 def verb(others: Sequence[Verb]) -> Verb:

@@ -22,11 +22,12 @@ from puffervec.train.config.sections import TrainConfig
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two runs."""
+    """A folder with two runs; something was written into the older one later, but no checkpoint."""
     monkeypatch.chdir(tmp_path)
-    for name, seconds in (("old", 1), ("new", 2)):
-        (tmp_path / "runs" / name).mkdir(parents=True)
-        os.utime(tmp_path / "runs" / name, (seconds, seconds))
+    for name, saved, changed in (("old", 1, 4), ("new", 2, 3)):
+        (tmp_path / "runs" / name / "checkpoints").mkdir(parents=True)
+        os.utime(tmp_path / "runs" / name / "checkpoints", (saved, saved))
+        os.utime(tmp_path / "runs" / name, (changed, changed))
     return tmp_path
 
 
