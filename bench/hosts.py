@@ -117,7 +117,7 @@ def collect(trainer: Any, seconds: float, learn: bool) -> dict[str, float]:
     for _ in range(SETTLE):
         trainer.collect()
     figures, times, learner_s = (
-        trainer.collector.feed.figures,
+        trainer.collector.source.counts,
         trainer.collector.times,
         trainer.learner.seconds,
     )
@@ -148,14 +148,14 @@ def handover(trainer: Any) -> dict[str, float]:
     """
     import ray
 
-    from puffervec.wings.ray.host import weights_of
+    from puffervec.wings.ray.host import dump_weights
 
     trainer.collect()
-    feed = trainer.collector.feed
-    feed.go_on(1)
+    source = trainer.collector.source
+    source.top_up(1)
     segment = None
     while segment is None:
-        segment = feed.next(1.0)
+        segment = source.next(1.0)
     put_s, get_s, order_s = [], [], []
     for _ in range(20):
         begin = time.perf_counter()
@@ -167,9 +167,9 @@ def handover(trainer: Any) -> dict[str, float]:
         del found, ref
         begin = time.perf_counter()
         (actor,) = list(trainer.cluster._actors.values())[:1]
-        ray.get(actor.about.remote([trainer.cluster._outfit]))
+        ray.get(actor.describe.remote([trainer.cluster._setup]))
         order_s.append(time.perf_counter() - begin)
-    weights = len(weights_of(trainer.policies))
+    weights = len(dump_weights(trainer.policies))
     return {
         "put_s": min(put_s),
         "get_s": min(get_s),
@@ -183,24 +183,24 @@ class Player:
     Ray.
     """
 
-    def __init__(self, outfit: Any, core: int) -> None:
+    def __init__(self, setup: Any, core: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(
-            target=play_when_told, args=(theirs, outfit, core), daemon=True
+            target=play_on_request, args=(theirs, setup, core), daemon=True
         )
         self.process.start()
 
 
-def play_when_told(pipe: Any, outfit: Any, core: int) -> None:
+def play_on_request(pipe: Any, setup: Any, core: int) -> None:
     """For each number that comes: play for so many seconds, and send back the mean seconds of a
     roll-out. 0: end.
     """
-    from puffervec.wings.ray.host import Host, Order, weights_of
+    from puffervec.wings.ray.host import Host, Request, dump_weights
 
     os.sched_setaffinity(0, {core})
-    host = Host(dataclasses.replace(outfit, cpus=0), 0)
-    weights, order = weights_of(host.policies), Order(0, host.life, 1)
+    host = Host(dataclasses.replace(setup, cpus=0), 0)
+    weights, order = dump_weights(host.policies), Request(0, host.incarnation, 1)
     while seconds := pipe.recv():
         host.play(weights, order)
         spent: list[float] = []
@@ -234,8 +234,8 @@ def measure(target: str, hosts: Sequence[int], seconds: float, repeats: int) -> 
             made[key] = stack.enter_context(RayTrainer(config))
             made[key].collect()  # Before the first update the statistics of observations are none.
             made[key].update()
-        outfit = ray.get(made[hosts[0], "exact"].cluster._outfit)
-        players = [Player(outfit, core) for core in CORES[: max(hosts)]]
+        setup = ray.get(made[hosts[0], "exact"].cluster._setup)
+        players = [Player(setup, core) for core in CORES[: max(hosts)]]
         crowded(players, 0.1)  # All have started.
         for repeat in range(repeats):
             for n in hosts:

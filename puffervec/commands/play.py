@@ -32,7 +32,7 @@ ABOUT = """\
 
 def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train play RUN`."""
-    from puffervec.viewing.web.play import Table, play
+    from puffervec.viewing.web.play import Game, play
     from puffervec.viewing.web.serve import Server
 
     target = flags.take_target(args)
@@ -52,11 +52,11 @@ def run(args: list[str], signals: StopSignals) -> None:
     env_spec(player.config)
     env = native_env(player.config.target)
     assert env is not None
-    table = Table(env, player.config.env, player.actor)
+    game = Game(env, player.config.env, player.actor)
     try:
-        signals.received = play(table, request.seed, server, announced)
+        signals.received = play(game, request.seed, server, announced)
     finally:
-        table.close()
+        game.close()
 
 
 def adapted(config: TrainConfig) -> TrainConfig:

@@ -206,12 +206,12 @@ def _write_gymnasium(request: RenderRequest, player: Player, title: str, kind: s
 
 def _write_films(request: RenderRequest, player: Player, title: str, path: Path, kind: str) -> None:
     """Write a film of each episode that was asked for."""
-    from puffervec.viewing.web.choose import choose, shown_settings
+    from puffervec.viewing.web.choose import choose, viewing_settings
     from puffervec.viewing.web.record import play
 
     env = native_env(player.config.target)
     assert env is not None
-    settings = shown_settings(env, player.config.env, player.actor)
+    settings = viewing_settings(env, player.config.env, player.actor)
     choices = choose(player.config, player.actor, request.draw or FIRST, request.seed)
     for number, choice in enumerate(choices, 1):
         found = play(
@@ -250,11 +250,11 @@ def _name(player: Player) -> str:
 
 
 def _write_page(request: RenderRequest, player: Player, title: str, path: Path) -> None:
-    from puffervec.viewing.web.choose import WORST, choose, played
+    from puffervec.viewing.web.choose import WORST, choose, play_choices
     from puffervec.viewing.web.page import replay_page
 
     choices = choose(player.config, player.actor, request.draw or WORST, request.seed)
-    every = list(played(player.config, player.actor, choices, request.steps))
+    every = list(play_choices(player.config, player.actor, choices, request.steps))
     replays = [replay for place, replay in enumerate(every) if replay not in every[:place]]
     count = f"{len(replays)} episode{'s' * (len(replays) != 1)}"
     if len(replays) < len(every):
@@ -272,14 +272,14 @@ def _write_pictures(
     request: RenderRequest, player: Player, title: str, paths: dict[str, Path], kind: str
 ) -> None:
     from puffervec.train.act.recording import record
-    from puffervec.viewing.web.choose import shown_settings
+    from puffervec.viewing.web.choose import viewing_settings
 
     env = native_env(player.config.target)
     assert env is not None
     # As many for a film alone: it shall be the same film, also where actions are drawn.
     numbers = {"episodes": request.episodes, "most_steps": request.steps, "seed": request.seed}
     found = record(
-        env, shown_settings(env, player.config.env, player.actor), player.actor, **numbers
+        env, viewing_settings(env, player.config.env, player.actor), player.actor, **numbers
     )
     for part, path in paths.items():
         made = _PARTS[part](found, title, request, kind)

@@ -223,7 +223,7 @@ def test_which_parts_are_drawn() -> None:
         ),
         ({"baseline": "stop", "png": Path("/none/x.png")}, "no folder /none"),
         ({"baseline": "stop", "png": Path("x.png"), "draw": "all"}, "give a folder"),
-        ({"baseline": "stop", "png": Path("x"), "draw": "best"}, "give part:NAME, worst:N or all"),
+        ({"baseline": "stop", "png": Path("x"), "draw": "best"}, "part:NAME, worst:N or all"),
         ({"baseline": "stop", "json": Path("/tmp")}, "--json /tmp: is a folder"),
         ({"target": "tag_grid", "baseline": "stop"}, "--baseline stop: tag_grid has random"),
         ({"target": "tag_grid", "baseline": "random", "env_flags": ("--scenes", "x")}, "--scenes"),

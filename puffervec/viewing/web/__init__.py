@@ -1,5 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pages for a browser. static/ holds what they are made of, and vendor/ code of others; nothing is
-built at install.
+"""Pages for a browser.
+
+static/ holds their scripts and styles, vendor/ third-party code; nothing is built at install.
 """

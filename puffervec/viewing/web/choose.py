@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which episodes are worth looking at: those that an evaluation says went worst, or that somebody
-asks for by name.
+"""The choice of episodes to look at: the worst of an evaluation, or those asked for by name.
 
-Runs in the learner. An env whose evaluation tells the tasks of its parts (`Evaluation.replay`,
-`Report.tasks`) is played on these; of others, some episodes with seeds of their own are played.
+Where an env's evaluation names the tasks of its parts (`Evaluation.replay`, `Report.tasks`), these
+are played; for other envs, some episodes with consecutive seeds. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -30,8 +29,14 @@ WORST = "worst:5"
 
 @dataclass(frozen=True)
 class Choice:
-    """An episode to play. name: "" for the drawing's own. score: None where nobody has evaluated
-    it; measure: what it is.
+    """An episode to play.
+
+    Attributes:
+        seed: of the env.
+        name: of the part; "" for the drawing's own title.
+        task: of the env; None: the default.
+        score: None where it was not evaluated.
+        measure: the name of the score.
     """
 
     seed: int
@@ -42,43 +47,53 @@ class Choice:
 
 
 def check(which: str, target: str) -> None:
-    """Raises: ConfigError: `which` means nothing, or nothing in the env `target`."""
+    """Raise ConfigError where `which` has no meaning, or none in the env `target`."""
     if not re.fullmatch(r"all|(worst|first):[1-9][0-9]{0,3}|part:.+", which):
-        raise ConfigError(f"--draw {which}: give part:NAME, worst:N, first:N or all")
+        raise ConfigError(f"--draw {which}: use part:NAME, worst:N, first:N or all")
     if not has_parts(target) and not which.startswith(("worst:", "first:")):
-        raise ConfigError(f"--draw {which}: {target} has no evaluation by parts: give worst:N")
+        raise ConfigError(f"--draw {which}: {target} has no evaluation by parts: use worst:N")
 
 
 def has_parts(target: str) -> bool:
-    """Whether the evaluation of an env tells the tasks of its parts."""
+    """Return whether the evaluation of an env names the tasks of its parts."""
     own = own_evaluation(target)
     return own is not None and own.replay is not None
 
 
 def choose(config: TrainConfig, actor: Actor, which: str = WORST, seed: int = 0) -> list[Choice]:
-    """Return the episodes that `which` means (see `chosen`), after an evaluation where it needs
-    one.
+    """Return the episodes that `which` means, after an evaluation where it needs one.
 
-    Args: config: as it is evaluated (`as_evaluated`).
-    Raises: ConfigError: it means nothing.
+    Args:
+        config: as it is evaluated (`as_evaluated`).
+        actor: to evaluate.
+        which: see `choices_of`.
+        seed: of the evaluation.
+
+    Raises:
+        ConfigError: `which` has no meaning.
     """
     check(which, config.target)
     own = own_evaluation(config.target)
     if own is None or own.replay is None or which.startswith("first:"):
         return [Choice(seed + number) for number in range(int(which.partition(":")[2]))]
-    return chosen(own.evaluate(actor, config.env, episodes=1, seed=seed), which, seed)
+    return choices_of(own.evaluate(actor, config.env, episodes=1, seed=seed), which, seed)
 
 
-def chosen(report: Report, which: str, seed: int = 0) -> list[Choice]:
+def choices_of(report: Report, which: str, seed: int = 0) -> list[Choice]:
     """Return the episodes that `part:NAME`, `worst:N` or `all` means.
 
-    Args: report: of an evaluation with parts. seed: of that evaluation.
-    Raises: ConfigError: there is no such part.
+    Args:
+        report: of an evaluation with parts.
+        which: as above.
+        seed: of that evaluation.
+
+    Raises:
+        ConfigError: the part does not exist.
     """
-    names, found = report.names(), []
+    names, choices = report.names(), []
     for name in report.chosen(which):
         task, score = report.tasks[names.index(name)], report.score_of(name)
-        found.append(
+        choices.append(
             Choice(
                 seed + task,
                 name,
@@ -87,27 +102,35 @@ def chosen(report: Report, which: str, seed: int = 0) -> list[Choice]:
                 report.score or "score",
             )
         )
-    return found
+    return choices
 
 
-def played(
+def play_choices(
     config: TrainConfig, actor: Actor, choices: list[Choice], most_steps: int = MOST_STEPS
 ) -> Iterator[Replay]:
-    """Play episodes, one after the other. Args: config: as of `choose`. Raises: ConfigError: the
-    env cannot be drawn.
+    """Play episodes, one after the other.
+
+    Args:
+        config: as of `choose`.
+        actor: who plays.
+        choices: the episodes.
+        most_steps: the limit of each.
+
+    Raises:
+        ConfigError: the env cannot be drawn.
     """
     env = native_env(config.target)
     if env is None:
-        raise ConfigError(f"{config.target} does not say how it is drawn (NativeEnv.drawing)")
-    settings = shown_settings(env, config.env, actor)
+        raise ConfigError(f"{config.target} cannot be drawn: it has no NativeEnv.drawing")
+    settings = viewing_settings(env, config.env, actor)
     share = min(MOST_BYTES, PAGE_BYTES // max(len(choices), 1))
     for number, choice in enumerate(choices):
         with progress_part(number, len(choices)):
-            found = play(
+            episode = play(
                 env, settings, actor, task=choice.task, seed=choice.seed, most_steps=most_steps
             )
         yield replay_of(
-            found,
+            episode,
             title=choice.name,
             score=choice.score,
             measure=choice.measure,
@@ -115,10 +138,8 @@ def played(
         )
 
 
-def shown_settings(env: NativeEnv, config: Any, actor: Actor) -> Any:
-    """Return the settings with which an env is looked at: with what a baseline asks for, and what
-    the env itself does.
-    """
+def viewing_settings(env: NativeEnv, config: Any, actor: Actor) -> Any:
+    """Return the settings for looking at an env, with a baseline's and the env's own changes."""
     overrides = getattr(actor, "overrides", {})
     config = dataclasses.replace(config, **overrides) if overrides else config
     own = env.own_evaluation()

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Reads the metrics of a run while it is under way: each time what has come since, as columns of
-numbers. Imports no torch.
+"""Reads the metrics of a run while it trains, as columns of numbers.
 
-A line counts once its end is there. What a resumed run did once more is left out, as in
-puffervec/train/metrics/log.py.
+A line counts once its end has been written. Work that a resumed run repeated is left out, as in
+puffervec/train/metrics/log.py. Imports no torch.
 """
 
 from __future__ import annotations
@@ -26,23 +25,25 @@ from puffervec.train.metrics.keys import ELAPSED_S, STEP
 from puffervec.train.metrics.log import RESUMED, SCHEMA_VERSION
 
 Floats = NDArray[np.float64]
-MOST_READ = 1 << 24  # bytes at once
+MOST_READ = 1 << 24  # Bytes per poll.
 LONGEST_LINE = 1 << 20
-MOST_POINTS = 600  # of a curve that is shown; of more, neighbours are averaged
-MOST_KEYS = 2000  # metrics of a run; a page can list no more
+MOST_POINTS = 600  # Of a curve on a page; in longer ones neighbours are averaged.
+MOST_KEYS = 2000  # Metrics of a run; a page cannot list more.
 
 
 class Follower:
-    """The metrics of a file that may grow, be replaced, or not be there yet.
+    """The metrics in a file that may grow, be replaced, or not exist yet.
 
     Attributes:
-        version: changes with what is known. error: why nothing can be read, "" where that is not
-        so. remark: what is left out of what was read, "" where nothing is. config, env: of its
-        head. age_s: since the file was last written to, None where there is none.
+        version: changes with the contents.
+        error: why nothing can be read, or "".
+        remark: what was left out, or "".
+        config, env: of the file's head.
+        age_s: since the file was last written to; None where it does not exist.
     """
 
     def __init__(self, path: Path) -> None:
-        """Args: path: of metrics.jsonl. Nothing is read yet."""
+        """Prepare to read. Args: path: of metrics.jsonl."""
         self.path, self.version, self.error = path, 0, ""
         self._begin(None)
 
@@ -50,18 +51,17 @@ class Follower:
         self.env, self.config, self.remark = "", dict[str, Any](), ""
         self.age_s: float | None = None
         self._file, self._offset, self._rest, self._headed = file, 0, b"", False
-        self._count = 0  # lines of metrics
-        # Of each metric the lines that have it, and their numbers: memory grows with the file, not
-        # with lines times keys.
+        self._count = 0  # Lines of metrics.
+        # For each metric the lines that have it and their numbers, so memory grows with the file,
+        # not with lines times metrics.
         self._columns: dict[str, tuple[array[int], array[float]]] = {}
-        # Of each resume the number of lines before it, and the step of the checkpoint that it went
-        # on from.
+        # For each resume the number of lines before it, and the step of its checkpoint.
         self._resumes: tuple[array[int], array[float]] = array("q"), array("d")
-        # Lines that no resume has taken back; None: not known yet.
-        self._kept: NDArray[np.bool_] | None = None
+        # Lines that no resume has undone; None: not computed yet.
+        self._valid: NDArray[np.bool_] | None = None
 
     def poll(self) -> None:
-        """Read what has come. Nothing is raised: `error` says what is wrong."""
+        """Read new lines. Nothing is raised: `error` reports problems."""
         try:
             fd = open_file(self.path)
         except FileNotFoundError:
@@ -82,19 +82,19 @@ class Follower:
             self.version += 1
 
     def _read(self, fd: int) -> None:
-        found = os.fstat(fd)
-        if (found.st_dev, found.st_ino) != self._file or found.st_size < self._offset:
-            self._begin((found.st_dev, found.st_ino))
+        stat = os.fstat(fd)
+        if (stat.st_dev, stat.st_ino) != self._file or stat.st_size < self._offset:
+            self._begin((stat.st_dev, stat.st_ino))
             self.error = ""
             self.version += 1
-        self.age_s = max(0.0, datetime.datetime.now().timestamp() - found.st_mtime)
-        end = min(found.st_size, self._offset + MOST_READ)
+        self.age_s = max(0.0, datetime.datetime.now().timestamp() - stat.st_mtime)
+        end = min(stat.st_size, self._offset + MOST_READ)
         if end <= self._offset or self.error:
             return
         data = self._rest + os.pread(fd, end - self._offset, self._offset)
         self._offset = end
         *lines, self._rest = data.split(b"\n")
-        if len(self._rest) > LONGEST_LINE:  # No line of ours.
+        if len(self._rest) > LONGEST_LINE:  # Not a line of ours.
             self._rest = b""
         for line in lines:
             self._take(line)
@@ -112,7 +112,7 @@ class Follower:
             version = values.get("schema_version")
             if version != SCHEMA_VERSION:
                 self.error = (
-                    f"its metrics have schema_version {version!r:.40}: {SCHEMA_VERSION} is known"
+                    f"its metrics have schema_version {version!r:.40}: must be {SCHEMA_VERSION}"
                 )
             config = values.get("config")
             self.env, self.config = (
@@ -130,35 +130,33 @@ class Follower:
             if math.isnan(number):
                 continue
             if key not in self._columns and len(self._columns) == MOST_KEYS:
-                self.remark = (
-                    f"it has more than {MOST_KEYS} metrics: those that came later are left out"
-                )
+                self.remark = f"it has more than {MOST_KEYS} metrics: later ones are left out"
                 continue
             lines, numbers = self._columns.setdefault(key, (array("q"), array("d")))
             lines.append(self._count)
             numbers.append(number)
         self._count += 1
-        self._kept = None
+        self._valid = None
 
     def _resume(self, step: float) -> None:
-        """Take back the lines after a step: that work is done once more."""
+        """Undo the lines after a step, whose work is repeated."""
         lines, steps = self._resumes
         lines.append(self._count)
         steps.append(0.0 if math.isnan(step) else step)
-        self._kept = None
+        self._valid = None
 
-    def _lines_kept(self) -> NDArray[np.bool_]:
-        """Return (lines,) True for the lines whose step no later resume has gone back behind."""
-        if self._kept is None:
+    def _valid_lines(self) -> NDArray[np.bool_]:
+        """Return (lines,) True for the lines that no later resume has undone."""
+        if self._valid is None:
             before, steps = self._resumes
             limits = np.full(self._count + 1, math.inf)
             np.minimum.at(limits, np.array(before, np.int64), np.array(steps, np.float64))
             lowest = np.minimum.accumulate(limits[::-1])[::-1]
-            self._kept = ~(self._every(STEP) > lowest[1:])
-        return self._kept
+            self._valid = ~(self._every(STEP) > lowest[1:])
+        return self._valid
 
     def _every(self, key: str) -> Floats:
-        """Return the numbers of a key on all lines, with those that were taken back."""
+        """Return the numbers of a metric on all lines, including those undone by a resume."""
         column = np.full(self._count, math.nan)
         if key in self._columns:
             lines, numbers = self._columns[key]
@@ -167,45 +165,44 @@ class Follower:
 
     @property
     def keys(self) -> list[str]:
-        """All metrics that have numbers, in the order in which they came."""
+        """All metrics with numbers, in the order of their first lines."""
         return list(self._columns)
 
     def column(self, key: str) -> Floats:
-        """Return (lines,) the numbers of a key, NaN where a line has none."""
-        found: Floats = self._every(key)[self._lines_kept()]
-        return found
+        """Return (lines,) the numbers of a metric, NaN where a line has none."""
+        column: Floats = self._every(key)[self._valid_lines()]
+        return column
 
     def last(self, key: str) -> float | None:
-        """Return the newest number of a key."""
+        """Return the newest number of a metric; None: it has none."""
         known = self.column(key)[::-1]
         known = known[np.isfinite(known)]
         return float(known[0]) if len(known) else None
 
     def curves(self, keys: Sequence[str], most: int = MOST_POINTS) -> dict[str, Any]:
-        """Return columns for a page: steps and seconds, and the numbers of each key with None where
-            there is none.
+        """Return columns for a page: steps, seconds, and the numbers of each metric.
 
-        Of more than `most` lines neighbours are averaged.
+        Gaps are None. In more than `most` lines, neighbours are averaged.
         """
         steps = self.column(STEP)
-        there = np.flatnonzero(np.isfinite(steps) & np.isfinite(self.column(ELAPSED_S)))
-        order = there[np.argsort(steps[there], kind="stable")]
+        present = np.flatnonzero(np.isfinite(steps) & np.isfinite(self.column(ELAPSED_S)))
+        order = present[np.argsort(steps[present], kind="stable")]
         names = [key for key in dict.fromkeys(keys) if key in self._columns]
 
-        def shown(key: str) -> list[float | None]:
-            numbers = _thinned(self.column(key)[order], most).tolist()
-            return [None if math.isnan(number) else _short(number) for number in numbers]
+        def points(key: str) -> list[float | None]:
+            numbers = _thin(self.column(key)[order], most).tolist()
+            return [None if math.isnan(number) else _round_digits(number) for number in numbers]
 
         return {
-            "step": shown(STEP),
-            "elapsed_s": shown(ELAPSED_S),
-            "keys": {key: shown(key) for key in names},
+            "step": points(STEP),
+            "elapsed_s": points(ELAPSED_S),
+            "keys": {key: points(key) for key in names},
             "lines": len(order),
         }
 
 
-def _thinned(column: Floats, most: int) -> Floats:
-    """Return at most `most` numbers of a column: means of neighbours, which leave out what is NaN."""
+def _thin(column: Floats, most: int) -> Floats:
+    """Return at most `most` numbers of a column: means of neighbours, ignoring NaN."""
     if len(column) <= most:
         return column
     edges = np.linspace(0, len(column), most + 1).astype(np.int64)[:-1]
@@ -223,6 +220,6 @@ def _number(value: Any) -> float:
     return math.nan
 
 
-def _short(number: float) -> float:
-    """A number with as many digits as a curve can show; whole ones as they are."""
+def _round_digits(number: float) -> float:
+    """Return a number with as many digits as a curve can show; integers unchanged."""
     return number if number == int(number) else float(f"{number:.7g}")

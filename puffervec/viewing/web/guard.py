@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who may ask the servers of this package: this machine alone, with the token that stands in the
-URL.
+"""Access to the servers of this package: only from this machine, with the token in the URL.
 
-A page of another origin may send requests here from the same browser, and a name that leads to
-127.0.0.1 makes them look like ours (DNS rebinding). So beside the token each request must name this
-machine as its host, and come from nowhere or from us.
+A page of another origin may send requests here from the same browser, and a name that resolves to
+127.0.0.1 makes them look like ours (DNS rebinding). So in addition to the token, each request must
+name this machine as its host, and have no origin or ours.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-# A page that is no part of the server, as a replay: it may run its own scripts and reaches neither
-# the server nor the token.
-APART = {
+# For a page that is not part of the server, such as a replay: it may run its own scripts and
+# reaches neither the server nor the token.
+SANDBOX_HEADERS = {
     **HEADERS,
     "Content-Security-Policy": (
         "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src "
@@ -51,41 +50,43 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def checked_host(host: str) -> str:
-    """Return an address of this machine that only it can reach. Raises: ConfigError: any other."""
+def check_host(host: str) -> str:
+    """Return a loopback address. Raises: ConfigError: any other."""
     if host not in LOOPBACK:
         raise ConfigError(
-            f"--host {host}: pages are served to this machine alone: use {' or '.join(LOOPBACK)}; "
-            "from elsewhere: ssh -L 8000:127.0.0.1:PORT MACHINE"
+            f"--host {host}: pages are served only to this machine: use {' or '.join(LOOPBACK)}; "
+            "from another machine: ssh -L 8000:127.0.0.1:PORT MACHINE"
         )
     return host
 
 
 def refusal(token: str, path: str, headers: Mapping[str, str], socket: bool = False) -> str | None:
-    """Return why a request is refused (403), None where it is not.
+    """Return why a request is refused (403); None: it is not.
 
-    Args: path: as it was sent, which begins with /TOKEN/. headers: names in any case. socket: it
-        wants to become a websocket, which browsers let any page open: such a request must say where
-        it comes from.
+    Args:
+        token: of the server.
+        path: as it was sent; it must begin with /TOKEN/.
+        headers: names in any case.
+        socket: whether it asks to become a websocket, which browsers let any page open: such a
+            request must have an origin.
     """
-    given = path.partition("?")[0]
-    first = given.removeprefix("/").partition("/")[0]
+    sent = path.partition("?")[0]
+    first = sent.removeprefix("/").partition("/")[0]
     if not hmac.compare_digest(first.encode("utf-8", "replace"), token.encode()):
         return "the token is missing or wrong: open the URL that the command printed"
     name = re.fullmatch(r"(.*?)(:\d{1,5})?", headers.get("Host", ""))
     if name is None or name.group(1).lower() not in HOSTS:
-        return "this is another machine's name"
+        return "the host is another machine's name"
     origin = headers.get("Origin")
     if (origin is not None or socket) and origin != f"http://{headers['Host']}":
-        return "a page of another origin asks"
-    if leads_out(given):
+        return "the request is from a page of another origin"
+    if leads_out(sent):
         return "the path leads out of the folder"
     return None
 
 
 def leads_out(path: str) -> bool:
-    """Return whether a path of a URL has a part that means another folder, however often it is
-    encoded.
+    """Return whether a URL's path has a part that means another folder, however often encoded.
 
     >>> leads_out("/a/..%2fb"), leads_out("/a/%252e%252e/b"), leads_out("/a..b/c")
     (True, True, False)
@@ -96,4 +97,4 @@ def leads_out(path: str) -> bool:
         path, before = unquote(path), path
         if path == before:
             return False
-    return True  # Nobody encodes so often who means well.
+    return True  # No honest path is encoded that often.

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Web pages in one file: data, styles and scripts from this package, put together as text. They ask
-nothing of any network.
+"""Web pages in one file: data, styles and scripts of this package, joined as text.
 
-A page may run the scripts that it was written with, and no others: its policy names their hashes.
-Data stands in it as JSON, and the scripts put words of it in as text: a scene may be called
-`<script>`.
+They use no network. A page may run only the scripts that it was written with: its policy names
+their hashes. Data is included as JSON, and the scripts insert its words as text, because a scene
+may be called `<script>`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any
 
 from puffervec.viewing.web.replay import Replay
 
-# In this order: each may use what stands before it.
+# In this order, because each may use those before it.
 PARTS = (
     "decode",
     "scene",
@@ -51,8 +50,10 @@ def replay_page(replays: Sequence[Replay], title: str) -> str:
 def page(title: str, scripts: Sequence[str], styles: Sequence[str], data: Mapping[str, Any]) -> str:
     """Return a page with an empty `<main id="app">`, which the last script fills.
 
-    Args: scripts, styles: files of this package. data: what scripts read from the element `data`,
-        as JSON.
+    Args:
+        title: of the page.
+        scripts, styles: files of this package.
+        data: what scripts read from the element `data`, as JSON.
     """
     script, style = (
         "(() => {\n" + "\n".join(map(source, scripts)) + "\n})();",
@@ -82,9 +83,7 @@ def page(title: str, scripts: Sequence[str], styles: Sequence[str], data: Mappin
 
 
 def json_in_html(data: Any) -> str:
-    """Return JSON that can stand in a script element: `<` is written so that no tag ends or begins
-    in it.
-    """
+    """Return JSON for a script element; `<` is escaped so that no tag begins or ends in it."""
     return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures that agents are given, as few bytes: few colours, at most 128 pixels across, and only
-those of some agents.
+"""Compact pictures that agents observe: few colours, at most 128 pixels a side, of some agents.
 
-Runs in the learner. puffervec/viewing/web/static/pictures.js reads them back. Of an episode those
-of the agents with the lowest returns are kept, as many as a number of bytes allows; of the first
-one of these, steps are left out where all would be too many.
+Of an episode, pictures are kept of as many agents as a number of bytes allows, the lowest returns
+first; steps of the first agent are left out where all would be too many. static/pictures.js reads
+them. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from numpy.typing import NDArray
 from puffervec.errors import ConfigError
 from puffervec.viewing.render.sight import Picture
 
-MOST_PX = 128  # a side
-MOST_BYTES = 300_000  # of an episode
-PAGE_BYTES = 1_200_000  # of all episodes of a page
-BITS = 5  # of each colour, or fewer where there are more than 256 colours
+MOST_PX = 128  # A side.
+MOST_BYTES = 300_000  # Of an episode.
+PAGE_BYTES = 1_200_000  # Of all episodes of a page.
+BITS = 5  # Of each colour, or fewer where there are more than 256 colours.
 
 Codes = NDArray[np.uint16]
 
@@ -33,73 +32,75 @@ class Pictures:
     """The pictures of an episode."""
 
     def __init__(self) -> None:
-        self.size: tuple[int, int] | None = None  # height and width
-        self._kept: dict[int, dict[int, bytes]] = {}  # by row and step: codes of colours, packed
+        self.size: tuple[int, int] | None = None  # Height and width.
+        self._codes: dict[int, dict[int, bytes]] = {}  # Compressed colour codes, by row and step.
 
     def add(self, step: int, pictures: Mapping[int, Picture]) -> None:
-        """Add what the agents of some rows are given at a moment. Raises: ConfigError: they have
-        several sizes.
-        """
+        """Add the pictures of some rows at a moment. Raises: ConfigError: they differ in size."""
         for row, picture in pictures.items():
-            codes = codes_of(smaller(picture))
+            codes = codes_of(shrink(picture))
             self.size = self.size or (codes.shape[0], codes.shape[1])
             if codes.shape != self.size:
                 raise ConfigError(
-                    f"pictures of agents are of {self.size} and of {codes.shape} pixels: give one "
-                    "size"
+                    f"pictures of agents are of {self.size} and of {codes.shape} pixels: all must "
+                    "have one size"
                 )
-            self._kept.setdefault(row, {})[step] = zlib.compress(codes.tobytes(), 1)
+            self._codes.setdefault(row, {})[step] = zlib.compress(codes.tobytes(), 1)
 
     def to_json(self, rows: Iterable[int], most_bytes: int = MOST_BYTES) -> dict[str, Any] | None:
-        """Return what the page shows of them, None where there are none. Args: rows: the most
-        interesting ones first.
+        """Return the pictures for a page, None where there are none.
+
+        Args:
+            rows: the most interesting ones first.
+            most_bytes: of all.
         """
         if self.size is None:
             return None
         kept: dict[int, dict[str, Any]] = {}
         left = most_bytes
-        for row in (row for row in rows if row in self._kept):
+        for row in (row for row in rows if row in self._codes):
             every = 1
-            data = self._packed(row, every)
-            while not kept and len(data) > left and every < len(self._kept[row]):
+            data = self._pack(row, every)
+            while not kept and len(data) > left and every < len(self._codes[row]):
                 every *= 2
-                data = self._packed(row, every)
+                data = self._pack(row, every)
             left -= len(data)
             if left < 0 and kept:
                 break
             kept[row] = {
                 "every": every,
-                "steps": sorted(self._kept[row])[::every],
+                "steps": sorted(self._codes[row])[::every],
                 "data": base64.b64encode(data).decode(),
             }
         return {
             "height": self.size[0],
             "width": self.size[1],
             "rows": kept,
-            "all": len(kept) == len(self._kept),
+            "all": len(kept) == len(self._codes),
         }
 
-    def _packed(self, row: int, every: int) -> bytes:
-        """How many colours less one, the colours, then for each pixel the number of its colour."""
-        steps = sorted(self._kept[row])[::every]
+    def _pack(self, row: int, every: int) -> bytes:
+        """Return the number of colours less one, the colours, and each pixel's colour index."""
+        steps = sorted(self._codes[row])[::every]
         codes = np.stack(
-            [np.frombuffer(zlib.decompress(self._kept[row][step]), np.uint16) for step in steps]
+            [np.frombuffer(zlib.decompress(self._codes[row][step]), np.uint16) for step in steps]
         )
         colours, places = np.unique(codes, return_inverse=True)
         bits = BITS
         while len(colours) > 256:
             bits -= 1
-            few, onto = np.unique(_coarser(colours, bits), return_inverse=True)
+            few, onto = np.unique(_reduce(colours, bits), return_inverse=True)
             colours, places = few, onto[places.reshape(-1)]
         head = bytes([len(colours) - 1]) + _rgb(colours, bits).tobytes()
         return zlib.compress(head + places.astype(np.uint8).tobytes(), 9)
 
 
-def smaller(picture: Picture) -> Picture:
-    """Return a picture with at most MOST_PX pixels on a side, each the mean of a square; what is
-    left over is cut.
+def shrink(picture: Picture) -> Picture:
+    """Return a picture with at most MOST_PX pixels on a side, each the mean of a square.
 
-    >>> smaller(np.arange(256, dtype=np.uint8)[None]).tolist()[0][:3]
+    A remainder at the border is cut.
+
+    >>> shrink(np.arange(256, dtype=np.uint8)[None]).tolist()[0][:3]
     [0, 2, 4]
     """
     by = -(-max(picture.shape[:2]) // MOST_PX)
@@ -110,8 +111,8 @@ def smaller(picture: Picture) -> Picture:
     cut = picture[: height * down, : width * across].reshape(
         height, down, width, across, *picture.shape[2:]
     )
-    found: Picture = cut.mean(axis=(1, 3)).astype(np.uint8)
-    return found
+    means: Picture = cut.mean(axis=(1, 3)).astype(np.uint8)
+    return means
 
 
 def codes_of(picture: Picture) -> Codes:
@@ -123,20 +124,20 @@ def codes_of(picture: Picture) -> Codes:
     return ((red << (2 * BITS)) | (green << BITS) | blue).astype(np.uint16)
 
 
-def _kept_of(bits: int) -> int:
-    """The highest `bits` of BITS."""
+def _mask(bits: int) -> int:
+    """Return a mask of the highest `bits` of BITS."""
     return (1 << BITS) - (1 << (BITS - bits))
 
 
-def _coarser(colours: Codes, bits: int) -> Codes:
-    """Codes with so many bits of each colour."""
-    kept = _kept_of(bits)
-    found: Codes = colours & np.uint16((kept << (2 * BITS)) | (kept << BITS) | kept)
-    return found
+def _reduce(colours: Codes, bits: int) -> Codes:
+    """Return codes with only so many bits of each colour."""
+    mask = _mask(bits)
+    reduced: Codes = colours & np.uint16((mask << (2 * BITS)) | (mask << BITS) | mask)
+    return reduced
 
 
 def _rgb(colours: Codes, bits: int) -> NDArray[np.uint8]:
-    """(n, 3) red, green and blue of codes, from 0 to 255."""
+    """Return (n, 3) red, green and blue of codes, from 0 to 255."""
     parts = np.stack([(colours >> shift) & (2**BITS - 1) for shift in (2 * BITS, BITS, 0)], axis=-1)
-    found: NDArray[np.uint8] = np.round(parts * (255 / _kept_of(bits))).astype(np.uint8)
-    return found
+    rgb: NDArray[np.uint8] = np.round(parts * (255 / _mask(bits))).astype(np.uint8)
+    return rgb

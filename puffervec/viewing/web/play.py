@@ -1,17 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The page of `puffer-train play`: somebody plays one agent of an env by keyboard, among trained
-ones (static/play.js).
+"""The page of `puffer-train play`: a person plays one agent by keyboard, among trained ones.
 
-    page                                  server
+    page (static/play.js)                 server
       {"begin": seed}              -->    resets an env
                                    <--    {"scene": ...}, {"moment": ...}
       {"agent": name}, {"start"}   -->    steps at the drawing's rate:  <-- {"moment": ...}
       {"keys": [...]}, {"seen": step}, {"pause": ...}, {"speed": ...}
                                    <--    {"result": {"you": ..., "policy": ...}}
 
-The env and the policy are in this process, and one page plays at a time. The clock stands while
-nobody looks: where the page is hidden, or has not seen the last moments yet.
+The env and the policy run in this process, and one page plays at a time. The clock stops while the
+page is hidden, or has not shown the last moments yet.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from puffervec.contract.keyboard import Keys
 from puffervec.contract.native import NativeEnv
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.viewing.render.episode import Episode
-from puffervec.viewing.web.choose import shown_settings
+from puffervec.viewing.web.choose import viewing_settings
 from puffervec.viewing.web.replay import clock_and_scale, event_of
 from puffervec.viewing.web.serve import Server
 from puffervec.viewing.web.shapes import Looks, numbers_of
@@ -40,55 +39,67 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 FILES = (
-    "static/pages.css", "static/play.css", "static/colours.js", "static/dom.js", "static/scene.js", "static/stage.js",
-    "static/gestures.js", "static/legend.js", "static/live.js",
-)  # fmt: skip
+    "static/pages.css",
+    "static/play.css",
+    "static/colours.js",
+    "static/dom.js",
+    "static/scene.js",
+    "static/stage.js",
+    "static/gestures.js",
+    "static/legend.js",
+    "static/live.js",
+)
 SCRIPT = "static/play.js"
-LET_GO_S = 2.0
-AHEAD = 3  # moments that a page may not have seen yet
+RELEASE_S = 2.0
+AHEAD = 3  # Moments that a page may not have shown yet.
 MOST_MESSAGE = 4096
 SPEEDS = (0.25, 0.5, 1.0)
 
 
 @dataclass
 class Round:
-    """One agent's way through an episode. rewards: of its valid steps. facts: the last that were
-    known of it.
+    """One agent's rewards and facts in an episode.
+
+    Attributes:
+        rewards: of its valid steps.
+        facts: the last that were known.
     """
 
     rewards: list[float] = field(default_factory=list)
     facts: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As a page shows it."""
+        """Return the sums for the page."""
         return {"return": float(sum(self.rewards)), "steps": len(self.rewards), "facts": self.facts}
 
 
-class Table:
-    """An env with agents, of which a policy plays all but one. What is here knows nothing of pages
-    and clocks.
-    """
+class Game:
+    """An env whose agents a policy plays, except one. It does not know pages and clocks."""
 
     def __init__(self, env: NativeEnv, config: Any, actor: Actor) -> None:
-        """Args: env: with a drawing and keys. config: its settings, as they are evaluated.
+        """Make the env.
 
-        Raises: ConfigError: it has none, or refuses its settings.
+        Args:
+            env: with a drawing and keys.
+            config: its settings, as they are evaluated.
+            actor: plays the other agents.
+
+        Raises:
+            ConfigError: the env has no drawing or keys, or refuses its settings.
         """
         if env.drawing is None or env.keys is None:
             raise ConfigError(
-                f"{env.name} does not say how it is drawn and played by keys (drawing and keys of "
-                "NativeEnv)"
+                f"{env.name} cannot be drawn or played by keys: it needs drawing and keys of "
+                "NativeEnv"
             )
         self.env, self.actor = env, actor
-        config = shown_settings(env, config, actor)
-        env.keys(config)  # Refuses settings before an env is made.
+        config = viewing_settings(env, config, actor)
+        env.keys(config)  # Raises for bad settings before an env is made.
         self.vec = puffervec.make(env, env_kwargs=config, backend="serial", num_envs=1)
         self.begin(0)
 
     def begin(self, seed: int) -> None:
-        """Begin the episode of a seed; of an env with tasks that with the number of the seed,
-        counted round.
-        """
+        """Begin the episode of a seed; in an env with tasks, that of task seed modulo tasks."""
         if self.vec.spec.tasks:
             self.vec.set_tasks([0], [seed % self.vec.spec.tasks])
         assert self.env.drawing is not None and self.env.keys is not None
@@ -100,25 +111,28 @@ class Table:
         state = self.vec.peek(0)
         self.episode = Episode(self.env.name, self.env.drawing, self.vec.config, state)
         self.looks = Looks(dict(self.episode.drawing.colours))
-        self.told = 0, 0, 0  # styles, roles and events that a page knows
+        self.sent = 0, 0, 0  # Styles, roles and events that the page has.
         self.state = state
 
     def agents(self) -> dict[str, int]:
-        """The rows that take part, by the names of their agents."""
-        names, masks = self.episode.drawing.agents, self._joined("masks")
+        """Return the rows that take part, by the names of their agents."""
+        names, masks = self.episode.drawing.agents, self._all_rows("masks")
         return {
             (names[row] if row < len(names) else "") or f"row {row}": row
             for row in np.flatnonzero(masks).tolist()
         }
 
     def step(self, row: int | None = None, held: Collection[str] = ()) -> None:
-        """Take a step of all agents. Args: row: who is played by keys, None: nobody. held: the
-        keys.
+        """Take a step of all agents.
+
+        Args:
+            row: played by keys; None: the policy plays all.
+            held: the keys that are down.
         """
         actions = self.actor.act(self.observations, self.vec)
         if row is not None:
             self.held = {key: self.held.get(key, 0) + 1 for key in self.keys.names if key in held}
-            actions = self._with(
+            actions = self._replace_action(
                 actions, row, self.episode.guarded(lambda: self.keys.action(self.held))
             )
         self.vec.send(actions)
@@ -126,36 +140,36 @@ class Table:
         self.state = self.vec.peek(0)
         self.episode.add(self.state)
 
-    def take(self, row: int, taken: Round) -> bool:
-        """Note what the last step brought an agent; return whether it and the episode go on."""
-        there = bool(self._joined("masks")[row])
-        if there:
-            taken.rewards.append(float(self._joined("rewards")[row]))
-            taken.facts = self.facts(row) or taken.facts
-        over = self._joined("terminals")[row] or self._joined("truncations")[row]
-        return there and not over and not self.vec.rows.over(0).any()
+    def record(self, row: int, result: Round) -> bool:
+        """Add an agent's last step to its result; return whether it and the episode continue."""
+        present = bool(self._all_rows("masks")[row])
+        if present:
+            result.rewards.append(float(self._all_rows("rewards")[row]))
+            result.facts = self.facts(row) or result.facts
+        over = self._all_rows("terminals")[row] or self._all_rows("truncations")[row]
+        return present and not over and not self.vec.rows.over(0).any()
 
     def facts(self, row: int) -> dict[str, float]:
-        """What the drawing says of an agent now."""
+        """Return the drawing's facts about an agent."""
         drawing = self.episode.drawing
         name = drawing.agents[row] if row < len(drawing.agents) else ""
         if drawing.facts is None or not name:
             return {}
-        found = self.episode.guarded(lambda: dict(drawing.facts(self.state)))  # type: ignore[misc]
+        facts = self.episode.guarded(lambda: dict(drawing.facts(self.state)))  # type: ignore[misc]
         return {
             fact: round(float(number), 4)
-            for fact, number in found.get(name, {}).items()
+            for fact, number in facts.get(name, {}).items()
             if np.isfinite(number)
         }
 
-    def _joined(self, what: str) -> np.ndarray:
+    def _all_rows(self, name: str) -> np.ndarray:
         groups = self.vec.halves[0].groups
         return np.concatenate(
-            [np.asarray(getattr(groups[group.name], what)).copy() for group in self.vec.spec.groups]
+            [np.asarray(getattr(groups[group.name], name)).copy() for group in self.vec.spec.groups]
         )
 
-    def _with(self, actions: Any, row: int, action: Any) -> Any:
-        """Actions of all rows, with another one for a row."""
+    def _replace_action(self, actions: Any, row: int, action: Any) -> Any:
+        """Return the actions of all rows with one row's replaced."""
         by_group = (
             dict(actions)
             if isinstance(actions, Mapping)
@@ -170,10 +184,10 @@ class Table:
             row -= group.agents
         return by_group if isinstance(actions, Mapping) else next(iter(by_group.values()))
 
-    # ---- as a page has it
+    # ---- messages to a page
 
     def scene(self) -> dict[str, Any]:
-        """What stays the same in an episode."""
+        """Return what stays constant in an episode."""
         drawing = self.episode.drawing
         still = [self._shape(shape) for shape in drawing.still]
         return {
@@ -190,7 +204,7 @@ class Table:
         }
 
     def moment(self) -> dict[str, Any]:
-        """What there is to see now."""
+        """Return what is drawn now."""
         moment = self.episode.moment
         shapes = [self._shape(shape) for shape in moment.shapes]
         facts = (
@@ -223,16 +237,16 @@ class Table:
         }
 
     def _news(self) -> dict[str, Any]:
-        """Styles, roles and events that the page does not know yet."""
+        """Return the styles, roles and events that the page does not have yet."""
         events = self.episode.moment.events
-        places = [event_of(step, one, self.looks) for step, one in events[self.told[2] :]]
+        places = [event_of(step, one, self.looks) for step, one in events[self.sent[2] :]]
         styles, roles = list(self.looks.styles), self.looks.roles
         news = {
-            "styles": [list(style) for style in styles[self.told[0] :]],
-            "roles": [[role, self.looks.colours.get(role, "")] for role in roles[self.told[1] :]],
+            "styles": [list(style) for style in styles[self.sent[0] :]],
+            "roles": [[role, self.looks.colours.get(role, "")] for role in roles[self.sent[1] :]],
             "events": places,
         }
-        self.told = len(styles), len(roles), len(events)
+        self.sent = len(styles), len(roles), len(events)
         return news
 
     def close(self) -> None:
@@ -241,15 +255,19 @@ class Table:
 
 
 class Session:
-    """A page that plays: what it asked for last, and the loop that does it."""
+    """A page that plays: its latest requests, and the loop that carries them out."""
 
     def __init__(
-        self, table: Table, send: Callable[[dict[str, Any]], Awaitable[None]], seed: int
+        self, game: Game, send: Callable[[dict[str, Any]], Awaitable[None]], seed: int
     ) -> None:
-        """Args: send: sends a message, and waits while the page takes none. seed: of the first
-        episode.
+        """Prepare to play.
+
+        Args:
+            game: to play.
+            send: sends a message, and waits while the page takes none.
+            seed: of the first episode.
         """
-        self._table, self._send = table, send
+        self._game, self._send = game, send
         self._seed: int | None = seed
         self._row: int | None = None
         self._started = self._paused = False
@@ -257,17 +275,17 @@ class Session:
         self._speed, self._seen = 1.0, 0
         self._changed = asyncio.Event()
 
-    def heard(self, text: str) -> None:
-        """Take in a message of the page. What means nothing is left out."""
+    def receive(self, text: str) -> None:
+        """Take in a message of the page; ignore unknown ones."""
         with contextlib.suppress(ValueError, TypeError, RecursionError):
-            said = json.loads(text)
-            match said:
+            message = json.loads(text)
+            match message:
                 case {"begin": int(seed)} if 0 <= seed < 2**31:
                     self._seed, self._started = seed, False
-                case {"start": str(agent)} if self._seed is None and agent in self._table.agents():
-                    self._row, self._started = self._table.agents()[agent], True
+                case {"start": str(agent)} if self._seed is None and agent in self._game.agents():
+                    self._row, self._started = self._game.agents()[agent], True
                 case {"keys": list(keys)}:
-                    self._held = {key for key in keys if key in self._table.keys.names}
+                    self._held = {key for key in keys if key in self._game.keys.names}
                 case {"seen": int(step)}:
                     self._seen = max(self._seen, step)
                 case {"pause": bool(paused)}:
@@ -277,7 +295,7 @@ class Session:
             self._changed.set()
 
     async def play(self) -> None:
-        """Play until cancelled, or until the env fails: then the page is told."""
+        """Play until cancelled, or until the env fails, which the page is told."""
         try:
             await self._play()
         except PuffervecError as error:
@@ -285,56 +303,56 @@ class Session:
 
     async def _play(self) -> None:
         clock = asyncio.get_running_loop().time
-        due, taken = clock(), Round()
+        due, result = clock(), Round()
         while True:
             if self._seed is not None:
-                taken = await self._begin(self._seed)
-            ahead = self._table.episode.moment.step - self._seen >= AHEAD
+                result = await self._begin(self._seed)
+            ahead = self._game.episode.moment.step - self._seen >= AHEAD
             if not self._started or self._paused or ahead or self._row is None:
                 await self._changed.wait()
                 self._changed.clear()
                 due = clock()
                 continue
             await asyncio.sleep(max(0.0, due - clock()))
-            due = max(due, clock() - 1.0) + 1.0 / (self._table.episode.drawing.fps * self._speed)
+            due = max(due, clock() - 1.0) + 1.0 / (self._game.episode.drawing.fps * self._speed)
             if self._seed is None and self._started:
-                await self._step(self._row, taken)
+                await self._step(self._row, result)
 
     async def _begin(self, seed: int) -> Round:
-        self._table.begin(seed)
+        self._game.begin(seed)
         self._seed, self._row, self._started, self._seen = None, None, False, 0
-        await self._send({"scene": self._table.scene()})
-        await self._send({"moment": self._table.moment()})
+        await self._send({"scene": self._game.scene()})
+        await self._send({"moment": self._game.moment()})
         return Round()
 
-    async def _step(self, row: int, taken: Round) -> None:
-        self._table.step(row, self._held)
-        goes_on = self._table.take(row, taken)
-        await self._send({"moment": self._table.moment(), "you": taken.to_json()})
-        if not goes_on:
+    async def _step(self, row: int, result: Round) -> None:
+        self._game.step(row, self._held)
+        continues = self._game.record(row, result)
+        await self._send({"moment": self._game.moment(), "you": result.to_json()})
+        if not continues:
             self._started = False
             await self._send(
-                {"result": {"you": taken.to_json(), "policy": (await self._policy(row)).to_json()}}
+                {"result": {"you": result.to_json(), "policy": (await self._policy(row)).to_json()}}
             )
 
     async def _policy(self, row: int) -> Round:
-        """The same agent in the same episode, played by the policy."""
-        taken = Round()
-        self._table.begin(self._table.seed)
-        goes_on = True
-        while goes_on:
-            self._table.step()
-            goes_on = self._table.take(row, taken)
+        """Return the policy's result for this agent in the same episode."""
+        result = Round()
+        self._game.begin(self._game.seed)
+        continues = True
+        while continues:
+            self._game.step()
+            continues = self._game.record(row, result)
             await asyncio.sleep(0)
-        return taken
+        return result
 
 
-class Played:
-    """Answers of the page."""
+class Routes:
+    """The answers to the page's requests."""
 
-    def __init__(self, server: Server, table: Table, seed: int) -> None:
+    def __init__(self, server: Server, game: Game, seed: int) -> None:
         """Add the routes to a server."""
-        self._table, self._seed = table, seed
+        self._game, self._seed = game, seed
         self._open: web.WebSocketResponse | None = None
         server.app.on_shutdown.append(self._close)
         server.page("puffervec: play", FILES, SCRIPT)
@@ -345,23 +363,23 @@ class Played:
         from aiohttp import WSMsgType, web
 
         socket = web.WebSocketResponse(max_msg_size=MOST_MESSAGE, heartbeat=20.0, compress=False)
-        await self._free()
+        await self._wait_until_free()
         if self._open is not None:
             await socket.prepare(request)
             await socket.send_json(
-                {"trouble": "Another page plays already: close it, then reload this one."}
+                {"trouble": "Another page is playing: close it, then reload this one."}
             )
             await socket.close()
             return socket
         self._open = socket
         try:
             await socket.prepare(request)
-            session = Session(self._table, socket.send_json, self._seed)
+            session = Session(self._game, socket.send_json, self._seed)
             playing = asyncio.create_task(session.play())
             playing.add_done_callback(lambda _: asyncio.ensure_future(socket.close()))
             async for message in socket:
                 if message.type is WSMsgType.TEXT:
-                    session.heard(message.data)
+                    session.receive(message.data)
             playing.cancel()
             with contextlib.suppress(asyncio.CancelledError, ConnectionError):
                 await playing
@@ -369,22 +387,24 @@ class Played:
             self._open = None
         return socket
 
-    async def _free(self) -> None:
-        """Wait a moment for a page that is being reloaded to let go."""
+    async def _wait_until_free(self) -> None:
+        """Wait a moment for the connection of a page that is being reloaded to close."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LET_GO_S):
+            async with asyncio.timeout(RELEASE_S):
                 while self._open is not None:
                     await asyncio.sleep(0.05)
 
     async def _close(self, app: web.Application) -> None:
-        """The command ends: nobody has to wait until the page lets go."""
+        """Close the connection as the command ends, without waiting for the page."""
         if self._open is not None:
             await self._open.close()
 
 
-def play(table: Table, seed: int, server: Server, ready: Callable[[str], None]) -> int:
-    """Serve the page until a signal comes; return its number. Raises: ConfigError: the port is
-    taken.
+def play(game: Game, seed: int, server: Server, ready: Callable[[str], None]) -> int:
+    """Serve the page until a signal comes; return its number.
+
+    Raises:
+        ConfigError: the port is taken.
     """
-    Played(server, table, seed)
+    Routes(server, game, seed)
     return server.run(ready)

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Plays one episode of one env and keeps all that a replay shows: what is drawn, and what agents
-do, get, expect and see.
+"""Records an episode of an env for replays: what is drawn, and what agents do, get and observe.
 
 Runs in the learner, with the env in this process.
 """
@@ -23,8 +22,8 @@ from puffervec.vec.vector_env import VectorEnv
 from puffervec.viewing.render.episode import Episode, Moment
 from puffervec.viewing.render.sight import pictures_of, rows_of
 from puffervec.viewing.web.columns import Floats
+from puffervec.viewing.web.observed import ObservedShapes
 from puffervec.viewing.web.pictures import Pictures
-from puffervec.viewing.web.seen import Seen
 from puffervec.viewing.web.shapes import Looks, place_exponent
 
 MOST_STEPS = 1000
@@ -32,15 +31,18 @@ MOST_STEPS = 1000
 
 @dataclass
 class Played:
-    """One episode.
+    """A recorded episode.
 
     Attributes:
-        episode: how it is drawn. moments: after the reset and after each step: T of them.
-        series: what is known of agents by name, (T, rows) each, NaN where there is nothing: the
-            reward of the step that led to a moment, and of a moment the value that the policy
-            expects from it, the actions that it takes, and the facts.
-        looks, place: how shapes are numbered, and places kept. seen: what agents observe, by
-            moment. pictures: that of it which is a picture.
+        episode: how it is drawn.
+        moments: after the reset and after each step: T of them.
+        series: data of agents by name, (T, rows) each, NaN where there is none: the reward of the
+            step that led to a moment; the value that the policy expects from it, and the actions
+            that it takes; and the facts.
+        looks: numbers of styles and roles.
+        place: power of ten of places.
+        seen: what agents observe, by moment.
+        pictures: the pictures that agents observe.
     """
 
     episode: Episode
@@ -48,12 +50,12 @@ class Played:
     series: dict[str, Floats]
     looks: Looks
     place: int
-    seen: Seen
+    seen: ObservedShapes
     pictures: Pictures
 
     @property
     def episode_return(self) -> float:
-        """The mean over the agents of the sums of their rewards; 0.0 without agents."""
+        """Mean over the agents of the sums of their rewards; 0.0 without agents."""
         rewards = self.series["reward"]
         took_part = np.isfinite(rewards).any(axis=0)
         return float(np.nansum(rewards, axis=0)[took_part].mean()) if took_part.any() else 0.0
@@ -66,15 +68,20 @@ class Played:
         return sorted(rows, key=lambda row: float(returns[row]))
 
     def agent_named(self, name: str) -> str:
-        """Return the agent of this name, of "worst" that with the lowest return. Raises:
-        ConfigError: there is none.
+        """Return the agent of this name, or for "worst" that with the lowest return.
+
+        Raises:
+            ConfigError: the episode has no such agent.
         """
         agents = self.episode.drawing.agents
-        there = [agents[row] for row in self.worst_first() if row < len(agents) and agents[row]]
-        if name != "worst" and name not in there or not there:
-            raise ConfigError(f"--follow {name}: the agents of {self.episode.drawing.title or 'the episode'} "
-                f"are {', '.join(sorted(there)) or 'without names'}")  # fmt: skip
-        return there[0] if name == "worst" else name
+        present = [agents[row] for row in self.worst_first() if row < len(agents) and agents[row]]
+        if name != "worst" and name not in present or not present:
+            title = self.episode.drawing.title or "the episode"
+            raise ConfigError(
+                f"--follow {name}: the agents of {title} are "
+                f"{', '.join(sorted(present)) or 'without names'}"
+            )
+        return present[0] if name == "worst" else name
 
 
 def play(
@@ -88,14 +95,20 @@ def play(
 ) -> Played:
     """Play an episode from its reset to its end.
 
-    Args: env: with a drawing. config: its settings. task: see `VectorEnv.set_tasks`; None: of an
-        env with tasks the one with the number of the seed, counted round. most_steps: what takes
-        longer is left there.
-    Raises: ConfigError: the env refuses its settings or the task, or its drawing failed.
+    Args:
+        env: with a drawing.
+        config: its settings.
+        actor: who plays.
+        task: see `VectorEnv.set_tasks`; None: in an env with tasks, seed modulo tasks.
+        seed: of the env.
+        most_steps: an episode that takes longer is cut there.
+
+    Raises:
+        ConfigError: the env refuses its settings or the task, or its drawing failed.
         WorkerError: the env failed.
     """
     if env.drawing is None:
-        raise ConfigError(f"{env.name} does not say how it is drawn (NativeEnv.drawing)")
+        raise ConfigError(f"{env.name} cannot be drawn: it has no NativeEnv.drawing")
     with puffervec.make(env, env_kwargs=config, backend="serial", num_envs=1, seed=seed) as vec:
         if task is not None or vec.spec.tasks:
             vec.set_tasks([0], [seed % vec.spec.tasks if task is None else task])
@@ -103,21 +116,21 @@ def play(
         vec.async_reset(seed)
         obs = vec.recv()[0]
         state = vec.peek(0)
-        taker = _Taker(vec, Episode(env.name, env.drawing, vec.config, state))
-        taker.take(state, first=True)
-        while len(taker.moments) <= most_steps and not vec.rows.over(0).any():
+        recorder = _Recorder(vec, Episode(env.name, env.drawing, vec.config, state))
+        recorder.record(state, first=True)
+        while len(recorder.moments) <= most_steps and not vec.rows.over(0).any():
             actions = actor.act(obs, vec)
-            taker.take_actions(actions, getattr(actor, "values", None))
+            recorder.record_actions(actions, getattr(actor, "values", None))
             vec.send(actions)
             obs = vec.recv()[0]
-            taker.take(vec.peek(0))
-            report_progress("playing", len(taker.moments) / (most_steps + 1))
-        return taker.played()
+            recorder.record(vec.peek(0))
+            report_progress("playing", len(recorder.moments) / (most_steps + 1))
+        return recorder.result()
 
 
 @dataclass
-class _Taker:
-    """Takes from a vector env of one env what there is to keep, moment by moment."""
+class _Recorder:
+    """Records a vector env of one env, moment by moment."""
 
     vec: VectorEnv
     episode: Episode
@@ -127,14 +140,14 @@ class _Taker:
     def __post_init__(self) -> None:
         drawing = self.episode.drawing
         self.looks, self.place = Looks(dict(drawing.colours)), place_exponent(drawing.view)
-        self.seen, self.pictures = Seen(self.looks, self.place), Pictures()
+        self.seen, self.pictures = ObservedShapes(self.looks, self.place), Pictures()
         self.groups = [
             (group, self.vec.halves[0].groups[group.name]) for group in self.vec.spec.groups
         ]
         self.agents = {name: row for row, name in enumerate(drawing.agents) if name}
 
-    def take(self, state: State, first: bool = False) -> None:
-        """Take a moment: what is drawn, rewards, facts and observations."""
+    def record(self, state: State, first: bool = False) -> None:
+        """Record a moment: what is drawn, rewards, facts and observations."""
         self.moments.append(self.episode.moment if first else self.episode.add(state))
         drawing = self.episode.drawing
         masks = np.concatenate([rows.masks for _, rows in self.groups])
@@ -143,25 +156,26 @@ class _Taker:
         if drawing.facts is not None:
             for agent, facts in self.episode.guarded(lambda: dict(drawing.facts(state))).items():  # type: ignore[misc]
                 for name, number in facts.items():
-                    self._blank(name)[self._row(agent)] = number
+                    self._newest(name)[self._row(agent)] = number
         if drawing.observed is not None:
-            found = self.episode.guarded(lambda: self._observed(state))
+            by_agent = self.episode.guarded(lambda: self._observed(state))
             self.seen.add(
-                len(self.moments) - 1, {self._row(agent): shapes for agent, shapes in found.items()}
+                len(self.moments) - 1,
+                {self._row(agent): shapes for agent, shapes in by_agent.items()},
             )
         self.pictures.add(len(self.moments) - 1, pictures_of(self.episode, self.vec, state))
 
-    def take_actions(self, actions: Any, values: Mapping[str, np.ndarray] | None) -> None:
-        """Take what is sent for the newest moment, and the policy's values of it by group."""
+    def record_actions(self, actions: Any, values: Mapping[str, np.ndarray] | None) -> None:
+        """Record the actions for the newest moment, and the policy's values of it by group."""
         acting = np.concatenate(
             [rows.masks & ~(rows.terminals | rows.truncations) for _, rows in self.groups]
         )
         describe = self.episode.drawing.actions
         if describe is not None:
-            told = self.episode.guarded(lambda: dict(describe(actions)))
+            series = self.episode.guarded(lambda: dict(describe(actions)))
         else:
-            told = self._plain(actions)
-        for name, numbers in told.items():
+            series = self._raw_actions(actions)
+        for name, numbers in series.items():
             self._put(name, np.where(acting, np.asarray(numbers, np.float64), np.nan))
         if values:
             parts = [
@@ -169,8 +183,8 @@ class _Taker:
             ]
             self._put("value", np.where(acting, np.concatenate(parts), np.nan))
 
-    def played(self) -> Played:
-        """All of it."""
+    def result(self) -> Played:
+        """Return the recording."""
         count, rows = len(self.moments), self.vec.num_agents
         series = {}
         for name, parts in self.series.items():
@@ -188,8 +202,8 @@ class _Taker:
             for agent, shapes in observed(rows_of(self.vec), state).items()
         }
 
-    def _plain(self, actions: Any) -> dict[str, Floats]:
-        """Actions as they are, by number where there are several."""
+    def _raw_actions(self, actions: Any) -> dict[str, Floats]:
+        """Return the actions unchanged, by number where there are several."""
         by_group = actions if isinstance(actions, Mapping) else {self.groups[0][0].name: actions}
         columns = [
             np.asarray(by_group[group.name], np.float64).reshape(group.agents, -1)
@@ -208,11 +222,11 @@ class _Taker:
     def _row(self, agent: str) -> int:
         if agent not in self.agents:
             raise ConfigError(
-                f"{self.vec.env.name}: its drawing tells of {agent!r}, which is none of its agents"
+                f"{self.vec.env.name}: its drawing names {agent!r}, which is not one of its agents"
             )
         return self.agents[agent]
 
-    def _blank(self, name: str) -> Floats:
+    def _newest(self, name: str) -> Floats:
         """Return the numbers of the newest moment, NaN where nothing was put yet."""
         parts = self.series.setdefault(name, [])
         while len(parts) < len(self.moments):
@@ -220,4 +234,4 @@ class _Taker:
         return parts[-1]
 
     def _put(self, name: str, numbers: Floats) -> None:
-        self._blank(name)[:] = numbers
+        self._newest(name)[:] = numbers

@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""An episode as the bytes that the page plays (puffervec/viewing/web/static/scene.js). Runs in the
-learner.
-"""
+"""Packs an episode into the bytes that the page plays (static/scene.js). Runs in the learner."""
 
 from __future__ import annotations
 
@@ -20,18 +18,21 @@ from puffervec.viewing.web.pictures import MOST_BYTES
 from puffervec.viewing.web.record import Played
 from puffervec.viewing.web.shapes import Looks, put_still, things_of
 
-FIRST = ("reward", "value")  # of the series of an agent
+FIRST = ("reward", "value")  # Of the series of an agent.
 
 
 @dataclass(frozen=True)
 class Replay:
-    """One episode, ready for a page.
+    """An episode, packed for a page.
 
     Attributes:
-        title: of the scene. score: how good it is, None: unknown; measure: what the score is.
+        title: of the scene.
         steps: of the episode.
-        agents: how many took part. events: how often what happened. data: what the page plays,
-        packed.
+        agents: number that took part.
+        data: what the page plays, packed.
+        score: None: unknown.
+        measure: the name of the score.
+        events: counts by role.
         pictures: see `Pictures.to_json`.
     """
 
@@ -45,7 +46,7 @@ class Replay:
     pictures: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As puffervec/viewing/web/static/replay.js takes it."""
+        """Return the replay as static/replay.js takes it."""
         return {
             "title": self.title,
             "steps": self.steps,
@@ -68,8 +69,12 @@ def replay_of(
 ) -> Replay:
     """Pack an episode.
 
-    Args: title: "" for the drawing's own. score: None for the mean return of its agents.
-        picture_bytes: for what agents are given as pictures.
+    Args:
+        played: the recording.
+        title: "" for the drawing's own.
+        score: None for the mean return of its agents.
+        measure: the name of the score.
+        picture_bytes: limit of the pictures that agents observe.
     """
     if score is None:
         score, measure = played.episode_return, "return"
@@ -78,10 +83,10 @@ def replay_of(
     agents = int(np.isfinite(played.series["reward"]).any(axis=0).sum())
     name = title or drawing.title
     pictures = played.pictures.to_json(played.worst_first(), picture_bytes)
-    return Replay(name, len(moments) - 1, agents, packed(played), score, measure, events, pictures)
+    return Replay(name, len(moments) - 1, agents, pack(played), score, measure, events, pictures)
 
 
-def packed(played: Played) -> bytes:
+def pack(played: Played) -> bytes:
     """Return zlib data: a head as JSON and a stream of numbers, in the order of the calls below."""
     drawing, moments, looks, place = (
         played.episode.drawing,
@@ -114,16 +119,16 @@ def packed(played: Played) -> bytes:
     }
     head["roles"] = [[role, looks.colours.get(role, "")] for role in looks.roles]
     head["styles"] = [list(style) for style in looks.styles]
-    return stream.packed(head)
+    return stream.pack(head)
 
 
 def clock_and_scale(drawing: Drawing) -> dict[str, Any]:
-    """Return what a page has to know of time and lengths."""
+    """Return the page's settings of time and lengths."""
     return {"step_s": drawing.step_s, "unit": drawing.unit, "close": drawing.close}
 
 
 def event_of(step: int, event: Event, looks: Looks) -> list[Any]:
-    """Return an event as puffervec/viewing/web/static/scene.js reads it."""
+    """Return an event as static/scene.js reads it."""
     words = event.of, event.did, event.other, event.how
     return [step, looks.role(event.role), float(event.x), float(event.y), *words]
 
@@ -131,9 +136,7 @@ def event_of(step: int, event: Event, looks: Looks) -> list[Any]:
 def _first(
     drawing: Drawing, worst_first: Sequence[int], things: Sequence[Mapping[str, Any]]
 ) -> int | None:
-    """Return the row of the agent with which the page opens: of those that are drawn, the one with
-    the lowest return.
-    """
+    """Return the row that the page opens with: the drawn agent with the lowest return."""
     drawn, names = {thing.get("name") for thing in things}, drawing.agents
     return next((row for row in worst_first if row < len(names) and names[row] in drawn), None)
 

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A server of pages for this machine: loopback, a token in the URL, headers that forbid what pages
-need not. On aiohttp.
+"""A server of pages for this machine, on aiohttp: loopback, a token in the URL, strict headers.
 
 Runs in the process of the command, in one thread, until Ctrl-C or SIGTERM.
 """
@@ -18,33 +17,41 @@ from typing import TYPE_CHECKING, Any
 
 from puffervec.errors import ConfigError
 from puffervec.system import extras
-from puffervec.viewing.web.guard import HEADERS, checked_host, new_token, refusal
+from puffervec.viewing.web.guard import HEADERS, check_host, new_token, refusal
 
 if TYPE_CHECKING:
     from aiohttp import web
 
 Handler = Callable[["web.Request"], Awaitable["web.StreamResponse"]]
-MOST_BODY = 1 << 16  # bytes of a request
-MOST_STRANGERS = 100  # open connections without the token; a browser opens few
+MOST_BODY = 1 << 16  # Bytes of a request.
+MOST_UNKNOWN = 100  # Open connections without the token; a browser opens few.
 
 
 class Server:
     """Routes below /TOKEN/, and the token.
 
-    Attributes: token: the first part of every path. url: where the first page is, once the server
-        runs.
+    Attributes:
+        token: the first part of every path.
+        url: of the first page, once the server runs.
     """
 
     def __init__(self, host: str, port: int) -> None:
-        """Args: host: of this machine alone. port: 0 for any that is free.
+        """Make a server without routes.
 
-        Raises: ConfigError: another host. MissingExtraError: aiohttp is not installed.
+        Args:
+            host: a loopback address.
+            port: 0 for any that is free.
+
+        Raises:
+            ConfigError: another host.
+            MissingExtraError: aiohttp is not installed.
         """
-        self.host, self.port, self.token, self.url = checked_host(host), port, new_token(), ""
+        self.host, self.port, self.token, self.url = check_host(host), port, new_token(), ""
+        self.host, self.port, self.token, self.url = check_host(host), port, new_token(), ""
         extras.require("a page in the browser", "aiohttp")
         from aiohttp import web
 
-        async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             socket = request.headers.get("Upgrade") is not None
             why = refusal(self.token, request.raw_path, request.headers, socket)
             if why is None:
@@ -57,11 +64,11 @@ class Server:
                 error.headers.update(HEADERS)
                 raise
 
-        self._known = set[Any]()  # connections that have named the token
-        self.app = web.Application(middlewares=[web.middleware(guarded)], client_max_size=MOST_BODY)
+        self._known = set[Any]()  # Connections that have sent the token.
+        self.app = web.Application(middlewares=[web.middleware(guard)], client_max_size=MOST_BODY)
 
     def get(self, path: str, handler: Handler) -> None:
-        """Answer GET requests of /TOKEN/path. Args: path: may have {names}."""
+        """Answer GET requests of /TOKEN/path. path: may contain {names}."""
         self.app.router.add_get(f"/{self.token}/{path}", handler)
 
     def post(self, path: str, handler: Handler) -> None:
@@ -69,8 +76,12 @@ class Server:
         self.app.router.add_post(f"/{self.token}/{path}", handler)
 
     def page(self, title: str, names: tuple[str, ...], script: str) -> None:
-        """Make the first page: a `<main id="app">` that scripts fill. Args: names: static files;
-        script: the last one.
+        """Add the first page: a `<main id="app">` that scripts fill.
+
+        Args:
+            title: of the page.
+            names: static files.
+            script: the last one.
         """
         for name in (*names, script):
             self.get(name, static(name))
@@ -83,20 +94,25 @@ class Server:
             f'<link rel="stylesheet" href="{name}">\n' for name in names if name.endswith(".css")
         )
         text = (
-            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
+            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f"<title>{title}</title>\n"
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            '<link rel="icon" href="data:,">\n'
             f'{styles}{scripts}</head>\n<body>\n<main id="app"></main>\n</body>\n</html>\n'
         )
-        self.get("", lambda request: answered(text, "text/html"))
+        self.get("", lambda request: respond(text, "text/html"))
 
     def run(
         self, ready: Callable[[str], None], background: Callable[[], Awaitable[None]] | None = None
     ) -> int:
         """Serve until a signal comes; return its number.
 
-        Args: ready: called with the URL once it can be opened. background: runs beside the requests
-        until the end.
-        Raises: ConfigError: the port is taken.
+        Args:
+            ready: called with the URL once it can be opened.
+            background: runs concurrently until the end.
+
+        Raises:
+            ConfigError: the port is taken.
         """
         return asyncio.run(self._run(ready, background))
 
@@ -114,7 +130,7 @@ class Server:
 
         runner = web.AppRunner(self.app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
-        beside: asyncio.Task[None] | None = None
+        work: asyncio.Task[None] | None = None
         listening: asyncio.Server | None = None
         try:
             try:
@@ -123,7 +139,7 @@ class Server:
                 )
             except OSError as error:
                 raise ConfigError(
-                    f"--port {self.port}: {error.strerror}: give another one, or none for any"
+                    f"--port {self.port}: {error.strerror}: use another one, or none for any"
                 ) from error
             self.port = listening.sockets[0].getsockname()[1]
             name = f"[{self.host}]" if ":" in self.host else self.host
@@ -131,45 +147,42 @@ class Server:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, stop, number)
             if background is not None:
-                beside = loop.create_task(_awaited(background))
+                work = loop.create_task(_as_coroutine(background))
             ready(self.url)
-            waits = [loop.create_task(ended.wait()), *([beside] if beside is not None else [])]
+            waits = [loop.create_task(ended.wait()), *([work] if work is not None else [])]
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            if beside is not None and beside.done():
-                beside.result()
+            if work is not None and work.done():
+                work.result()
         finally:
             if listening is not None:
                 listening.close()
-            if beside is not None:
-                beside.cancel()
-                await asyncio.wait([beside])
+            if work is not None:
+                work.cancel()
+                await asyncio.wait([work])
             await runner.cleanup()
         return received[0]
 
     def _connection(self, server: Any) -> Any:
-        """Return the protocol of a new connection; of too many that have not named the token the
-        oldest are closed.
+        """Return the protocol of a new connection; close the oldest of too many without the token.
 
-        Otherwise any program of this machine could use up the file descriptors of this process, and
-        no page would be answered.
+        Otherwise any program of this machine could use up this process's file descriptors, and no
+        page would be answered.
         """
         self._known.intersection_update(server.connections)
-        strangers = [
-            connection for connection in server.connections if connection not in self._known
-        ]
-        for connection in strangers[: max(0, len(strangers) - MOST_STRANGERS)]:
+        unknown = [connection for connection in server.connections if connection not in self._known]
+        for connection in unknown[: max(0, len(unknown) - MOST_UNKNOWN)]:
             connection.force_close()
         return server()
 
 
-async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
+async def _as_coroutine(work: Callable[[], Awaitable[None]]) -> None:
     await work()
 
 
-async def answered(
+async def respond(
     body: str | bytes, kind: str, headers: Mapping[str, str] = HEADERS, status: int = 200
 ) -> web.Response:
-    """Return a whole answer. Args: kind: its media type."""
+    """Return a response. Args: kind: its media type."""
     from aiohttp import web
 
     data = body.encode() if isinstance(body, str) else body
@@ -179,24 +192,24 @@ async def answered(
     )
 
 
-async def as_json(data: Any, status: int = 200) -> web.Response:
-    """Return data as JSON."""
-    return await answered(
+async def respond_json(data: Any, status: int = 200) -> web.Response:
+    """Return data as a JSON response."""
+    return await respond(
         json.dumps(data, allow_nan=False, separators=(",", ":")), "application/json", status=status
     )
 
 
-async def refused(why: str, status: int = 403) -> web.Response:
-    """Return an answer that says why there is none."""
-    return await answered(f"{status}: {why}\n", "text/plain", status=status)
+async def refuse(why: str, status: int = 403) -> web.Response:
+    """Return an error response with the reason."""
+    return await respond(f"{status}: {why}\n", "text/plain", status=status)
 
 
 def static(name: str) -> Handler:
-    """Return what answers with a file of this package."""
+    """Return a handler that answers with a file of this package."""
     data = (files("puffervec.viewing.web") / name).read_bytes()
     kind = mimetypes.types_map[name[name.rindex(".") :]]
 
     async def handler(request: web.Request) -> web.StreamResponse:
-        return await answered(data, kind)
+        return await respond(data, kind)
 
     return handler

@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Shapes of puffervec.contract.drawing as numbers: what a shape looks like is a style, where it is
-a row of numbers.
+"""Shapes of puffervec.contract.drawing as numbers: a style for the look, a row for the place.
 
-Runs in the learner. puffervec/viewing/web/static/scene.js makes shapes of them again.
+static/scene.js makes shapes of them again. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ import numpy as np
 
 from puffervec.contract.drawing import Box, Circle, Line, Polygon, Shape, Text
 from puffervec.viewing.render.episode import Moment
-from puffervec.viewing.web.columns import Floats, Stream, exponent_of, held, runs_of, whole
+from puffervec.viewing.web.columns import Floats, Stream, exponent_of, fill_gaps, runs_of, whole
 
-OUTLINE, FADED, FRONT = 1, 2, 4  # of the flags of a style
-ANGLE = -3  # angles are kept as thousandths of a radian
+OUTLINE, FADED, FRONT = 1, 2, 4  # Flags of a style.
+ANGLE = -3  # Angles are stored in thousandths of a radian.
 
-Style = tuple[str, int, int]  # kind, number of the role, flags
+Style = tuple[str, int, int]  # Kind, number of the role, flags.
 
 
 def numbers_of(shape: Shape) -> tuple[float, ...]:
-    """All numbers of a shape; the width of a line is the last one."""
+    """Return all numbers of a shape; the width of a line is the last one."""
     match shape:
         case Circle():
             return float(shape.x), float(shape.y), float(shape.radius)
@@ -48,14 +47,17 @@ def numbers_of(shape: Shape) -> tuple[float, ...]:
 
 
 def exponents_of(kind: str, count: int, place: int) -> list[int]:
-    """The power of ten of each of a shape's numbers. Args: place: that of places and sizes."""
+    """Return the power of ten of each of a shape's numbers. place: that of places and sizes."""
     return [ANGLE if kind == "box" and number == 4 else place for number in range(count)]
 
 
 @dataclass
 class Looks:
-    """Numbers the roles and styles of an episode. colours: by role; they are the legend, in this
-    order.
+    """Numbers of the roles and styles of an episode.
+
+    Attributes:
+        colours: by role; they are the legend, in this order.
+        roles, styles: in the order of their numbers.
     """
 
     colours: dict[str, str]
@@ -67,13 +69,13 @@ class Looks:
         self.roles += self.colours
 
     def role(self, name: str) -> int:
-        """The number of a role."""
+        """Return the number of a role."""
         if name not in self.roles:
             self.roles.append(name)
         return self.roles.index(name)
 
     def style(self, shape: Shape) -> int:
-        """The number of a shape's style."""
+        """Return the number of a shape's style."""
         key = (
             type(shape),
             shape.role,
@@ -81,17 +83,18 @@ class Looks:
             shape.faded,
             isinstance(shape, Box) and shape.front,
         )
-        found = self._known.get(key)
-        if found is None:
+        number = self._known.get(key)
+        if number is None:
             flags = OUTLINE * (not shape.filled) + FADED * shape.faded + FRONT * key[-1]
             style = type(shape).__name__.lower(), self.role(shape.role), flags
-            found = self._known[key] = self.styles.setdefault(style, len(self.styles))
-        return found
+            number = self._known[key] = self.styles.setdefault(style, len(self.styles))
+        return number
 
 
 def place_exponent(view: Sequence[float]) -> int:
-    """The power of ten in which places of an episode are kept: centimetres where 200 m to 2 km are
-    in view.
+    """Return the power of ten in which an episode's places are stored.
+
+    It is centimetres where the view is 200 m to 2 km wide.
     """
     left, bottom, right, top = view
     return exponent_of(max(right - left, top - bottom))
@@ -100,7 +103,7 @@ def place_exponent(view: Sequence[float]) -> int:
 def put_still(
     stream: Stream, looks: Looks, shapes: Sequence[Shape], place: int
 ) -> list[dict[str, Any]]:
-    """Add shapes that never move; return what a reader has to know of each."""
+    """Add shapes that never move; return what a reader needs of each."""
     listed = []
     for shape in shapes:
         numbers = numbers_of(shape)
@@ -113,7 +116,7 @@ def put_still(
 
 
 def _words(shape: Shape) -> dict[str, Any]:
-    """What a shape has of name, owner and text."""
+    """Return a shape's name, owner and text, as far as it has them."""
     text = shape.text if isinstance(shape, Text) else ""
     return {
         key: word for key, word in (("name", shape.name), ("of", shape.of), ("text", text)) if word
@@ -121,7 +124,7 @@ def _words(shape: Shape) -> dict[str, Any]:
 
 
 class Thing:
-    """The same shape, moment by moment."""
+    """A shape over the moments of an episode."""
 
     def __init__(self, first: Shape) -> None:
         self.first = first
@@ -130,9 +133,9 @@ class Thing:
         self.numbers: list[tuple[float, ...]] = []
 
     def put(self, stream: Stream, count: int, place: int) -> dict[str, Any]:
-        """Add its numbers over `count` moments to a stream; return what a reader has to know."""
-        there = np.zeros(count, np.bool_)
-        there[self.steps] = True
+        """Add its numbers over `count` moments to a stream; return what a reader needs."""
+        present = np.zeros(count, np.bool_)
+        present[self.steps] = True
         table: Floats = np.zeros((count, len(self.numbers[0])))
         table[self.steps] = self.numbers
         looks = np.full(count, -1)
@@ -142,10 +145,10 @@ class Thing:
         for column, exponent in zip(
             table.T, exponents_of(kind, table.shape[1], place), strict=True
         ):
-            numbers = held(whole(column, exponent), there)
-            alike = bool((numbers == numbers[0]).all())
-            values.append(int(numbers[0]) if alike else None)
-            if not alike:
+            numbers = fill_gaps(whole(column, exponent), present)
+            constant = bool((numbers == numbers[0]).all())
+            values.append(int(numbers[0]) if constant else None)
+            if not constant:
                 stream.add_differences(numbers)
         runs = [
             [start, end, style]
@@ -156,13 +159,14 @@ class Thing:
 
 
 def things_of(moments: Sequence[Moment], looks: Looks) -> list[Thing]:
-    """Find the same things in all moments: by name; without one by what they belong to, are, and
-    are the how many-th of.
+    """Match the shapes of all moments.
+
+    Shapes match by name; those without one by owner, kind, and their number among such shapes.
     """
-    found: dict[Any, Thing] = {}
+    things: dict[Any, Thing] = {}
     order: list[Any] = []
     for step, moment in enumerate(moments):
-        last = -1  # place in `order` of the shape before
+        last = -1  # Place in `order` of the previous shape.
         counts: dict[Any, int] = {}
         for shape in moment.shapes:
             numbers = numbers_of(shape)
@@ -174,15 +178,15 @@ def things_of(moments: Sequence[Moment], looks: Looks) -> list[Thing]:
             )
             counts[kind] = counts.get(kind, 0) + 1
             key = *kind, counts[kind]
-            if key not in found:
-                found[key] = Thing(shape)
+            if key not in things:
+                things[key] = Thing(shape)
                 order.insert(last + 1, key)
             if step == 0 or order[last + 1 : last + 2] == [key]:
                 last += 1
             else:
                 last = max(last, order.index(key))
-            thing = found[key]
+            thing = things[key]
             thing.steps.append(step)
             thing.styles.append(looks.style(shape))
             thing.numbers.append(numbers)
-    return [found[key] for key in order]
+    return [things[key] for key in order]

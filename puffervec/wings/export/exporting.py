@@ -1,20 +1,20 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train export`: the policies of a run as ONNX files or torch.export archives, for programs
-without this package.
+"""Policies of a run as ONNX files or torch.export archives, for programs without this package.
 
-    tensors by name  --  the policy, float32  --  logits or mean and log_std, value, action, next_state.<i>
+    tensors by name  --  the policy, float32  --  logits or mean and log_std, value, action,
+                                                  next_state.<i>
 
-The number of rows is free. A policy with memory takes `state.<i>` and `reset` too, one with masked
-actions `action_mask`. A file gets its name only after it was read again and gave what the policy
-gives, for random rows. Runs in the learner, on a CPU.
+The number of rows is free. A recurrent policy also takes `state.<i>` and `reset`, one with masked
+actions `action_mask`. A file gets its name only after it has been read back and compared with the
+policy on random rows. Runs in the learner, on a CPU.
 
-    C env with rows of one dtype     obs (rows, F), of a picture (rows, *shape)
+    C env with rows of one dtype     obs (rows, F); a picture is (rows, *shape)
     other C envs                     obs.<field> (rows, *shape) each
-    Python env                       obs (rows, *shape) of a plain Box, else obs.<key> (rows, *shape) per leaf of the space
+    Python env                       obs (rows, *shape) of a plain Box, else obs.<key>
+                                     (rows, *shape) per leaf of the space
 
-So who uses the file hands over what the env gives, and knows nothing of the rows in which the
-trainer keeps it.
+Users of a file pass what the env returns; they need not know how the trainer stores its rows.
 """
 
 from __future__ import annotations
@@ -63,21 +63,27 @@ from puffervec.train.run.rundir import CHECKPOINTS
 FORMATS = {"onnx": ".onnx", "pt2": ".pt2"}
 TOLERANCE = 1e-4  # Largest difference, relative to the largest number of an output above 1.
 CHECKED_ROWS = (1, 64)
-METADATA = "puffervec"  # Key of the JSON text in the file that says what it is.
-WIDEST = 10.0  # Of random numbers, where the bounds are further apart.
+METADATA = "puffervec"  # Key of the JSON text in the file that describes it.
+WIDEST = 10.0  # Range of random numbers around 0 where the bounds are further apart.
 
 Arrays = dict[str, np.ndarray]
 Evaluate = Callable[[Arrays], Arrays]
 
 
 class ExportError(PuffervecError):
-    """The policy cannot be made a graph, or the file gives other numbers than the policy."""
+    """The policy cannot become a graph, or the file's outputs differ from the policy's."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Exported:
-    """One file that was written. difference: the largest that the check found; engine: what ran the
-    file.
+    """A file that was written.
+
+    Attributes:
+        policy: its name.
+        path: of the file.
+        inputs, outputs: shape and dtype by name.
+        difference: the largest that the check measured.
+        engine: the program that ran the file for the check.
     """
 
     policy: str
@@ -88,7 +94,7 @@ class Exported:
     engine: str
 
     def text(self) -> str:
-        """What was written, in lines."""
+        """Return a description of the file in lines."""
         parts = [f"{self.path}: policy {self.policy}"]
         parts += [f"  in   {name}: {what}" for name, what in self.inputs.items()]
         parts += [f"  out  {name}: {what}" for name, what in self.outputs.items()]
@@ -103,10 +109,14 @@ class Exported:
 
 
 def check_request(kind: str | None, out: Path | None) -> str:
-    """Return the format. Args: kind: onnx, pt2 or None, which follows the name of `out` and else is
-        onnx.
+    """Check the format and the file's name before anything is loaded; return the format.
 
-    Raises: ConfigError, MissingExtraError: bad input; nothing was loaded.
+    Args:
+        kind: onnx, pt2 or None, which follows the name of `out` and is onnx otherwise.
+        out: the file; None for the default.
+
+    Raises:
+        ConfigError, MissingExtraError: bad input.
     """
     by_name = next(
         (name for name, suffix in FORMATS.items() if out is not None and out.suffix == suffix), None
@@ -119,7 +129,7 @@ def check_request(kind: str | None, out: Path | None) -> str:
             f"--out {out}: the name of a file of format {kind} must end in {FORMATS[kind]}"
         )
     if out is not None and not out.absolute().parent.is_dir():
-        raise ConfigError(f"--out {out}: there is no folder {out.absolute().parent}")
+        raise ConfigError(f"--out {out}: the folder {out.absolute().parent} does not exist")
     if kind == "onnx":
         extras.require("--format onnx (unlike --format pt2)", "onnx", "onnxscript")
     return kind
@@ -134,11 +144,17 @@ def export_run(
 ) -> list[Exported]:
     """Write the policies of a run, each into its own file.
 
-    Args: run: run folder, checkpoint or latest; kind: onnx or pt2; out: the file (with several
-        policies: their names are put before its ending); None is policy.<kind> in the run folder;
+    Args:
+        run: run folder, checkpoint or latest.
+        kind: onnx or pt2.
+        out: the file. With several policies, their names are inserted before its ending. None is
+            policy.<kind> in the run folder.
+        note: called with notes for people.
         trusted: see load_policies.
-    Raises: ConfigError, CheckpointError, MissingExtraError: bad input. ExportError: no file was
-        left or replaced.
+
+    Raises:
+        ConfigError, CheckpointError, MissingExtraError: bad input.
+        ExportError: the export failed; no file was left or replaced.
     """
     kind = check_request(kind, out)
     path, (config, policies) = read_newest(
@@ -147,11 +163,18 @@ def export_run(
     folder = path.parent.parent if path.parent.name == CHECKPOINTS else path
     first = out or folder / f"policy{FORMATS[kind]}"
     rows = policy_rows(env_spec(config), config)
-    done = []
-    for name, policy in policies.items():
-        file = first if len(policies) == 1 else first.with_stem(f"{first.stem}-{name}")
-        done.append(_export(config, path, name, policy, rows[name], kind, file))
-    return done
+    return [
+        _export(
+            config,
+            path,
+            name,
+            policy,
+            rows[name],
+            kind,
+            first if len(policies) == 1 else first.with_stem(f"{first.stem}-{name}"),
+        )
+        for name, policy in policies.items()
+    ]
 
 
 def _export(
@@ -169,7 +192,7 @@ def _export(
         raise ConfigError(f"cannot write {file}: {error.strerror}") from error
     acting = ActingPolicy(policy, rows.group, rows.section.joint)
     graph = exported_program(acting)
-    about = {
+    metadata = {
         "env": config.target,
         "policy": name,
         "checkpoint": str(checkpoint.name),
@@ -183,12 +206,11 @@ def _export(
     try:
         with (
             folder_of(file) as (folder, last),
-            tempfile.TemporaryDirectory(prefix="puffer-train-") as own,
+            tempfile.TemporaryDirectory(prefix="puffer-train-") as scratch,
         ):
-            fresh = (
-                Path(own) / last
-            )  # Other people's code writes it, in a folder that nobody else has looked into.
-            write(acting, graph, fresh, json.dumps(about))
+            # Third-party code writes the file, so it does so in a new, private folder.
+            fresh = Path(scratch) / last
+            write(acting, graph, fresh, json.dumps(metadata))
             difference = check(acting, policy, load(fresh))
             folder.replace(last, [fresh.read_bytes()])
     except OSError as error:
@@ -206,7 +228,7 @@ def _shapes(arrays: Arrays) -> dict[str, str]:
     }
 
 
-# ---------------------------------------------------------------------------------------------------- observations
+# ------------------------------------------------------------------------------------ observations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,7 +241,7 @@ class Input:
 
 
 class GraphInputs:
-    """What one group's policy sees, by name."""
+    """The observation tensors of one group's policy, by name."""
 
     def __init__(self, group: GroupSpec) -> None:
         """Args: group: the rows that the policy acts for."""
@@ -227,7 +249,7 @@ class GraphInputs:
         if self._plan is not None:
             self._leaves = [leaf for leaf in self._plan.leaves if leaf.size]
             single = self._plan.is_flat
-            names = ["obs"] if single else _distinct([_joined(leaf.path) for leaf in self._leaves])
+            names = ["obs"] if single else _unique([_leaf_name(leaf.path) for leaf in self._leaves])
             self.inputs = [
                 Input(n, tuple(leaf.shape), leaf.dtype)
                 for n, leaf in zip(names, self._leaves, strict=True)
@@ -242,35 +264,40 @@ class GraphInputs:
 
     @property
     def one_dtype(self) -> bool:
-        """True where all leaves of a Python env share the dtype of its rows."""
+        """Whether all leaves of a Python env share the dtype of its rows."""
         assert self._plan is not None
         return all(leaf.dtype == self._plan.row_dtype for leaf in self._leaves)
 
-    def assemble(self, given: dict[str, Tensor]) -> Observations:
-        """Return what the policy of `adapted` takes, in operations that a graph can hold. given:
-        tensors by input name.
+    def assemble(self, inputs: dict[str, Tensor]) -> Observations:
+        """Return what the policy of `adapt` takes, computed with operations that a graph can hold.
+
+        Args:
+            inputs: tensors by input name.
         """
         if self._plan is None:
             named = {
-                i.name.removeprefix("obs").removeprefix("."): given[i.name] for i in self.inputs
+                i.name.removeprefix("obs").removeprefix("."): inputs[i.name] for i in self.inputs
             }
             return {
                 key: part.flatten(1) if key == ROW and part.dim() > 2 else part
                 for key, part in named.items()
             }
         if not self.one_dtype:
-            return {i.name: given[i.name] for i in self.inputs}
+            return {i.name: inputs[i.name] for i in self.inputs}
         parts = [
-            given[i.name].flatten(1) if i.shape else given[i.name].unsqueeze(1) for i in self.inputs
+            inputs[i.name].flatten(1) if i.shape else inputs[i.name].unsqueeze(1)
+            for i in self.inputs
         ]
         rows = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         return {ROW: rows.to(stored_dtype(self._plan))}
 
-    def adapted(self, policy: nn.Module) -> nn.Module:
-        """Return a copy of the policy that takes what `assemble` gives: leaves by name, where the
-            trainer has bytes.
+    def adapt(self, policy: nn.Module) -> nn.Module:
+        """Return a copy of the policy that takes what `assemble` returns.
 
-        Raises: ConfigError for a policy of the user's own that reads bytes.
+        Where the trainer passes rows of bytes, the copy takes the leaves by name.
+
+        Raises:
+            ConfigError: the policy is the user's own and reads bytes.
         """
         policy = copy.deepcopy(policy)
         if self._plan is None or self.one_dtype:
@@ -288,8 +315,9 @@ class GraphInputs:
         return policy
 
     def random(self, rows: int, generator: np.random.Generator) -> Arrays:
-        """Return random observations by name, within the env's bounds; half the objects of an
-        object set are empty.
+        """Return random observations by name, within the env's bounds.
+
+        Half the objects of an object set are empty.
         """
         if self._plan is not None:
             drawn = [random_values(leaf.space, rows, generator) for leaf in self._leaves]
@@ -302,42 +330,44 @@ class GraphInputs:
             return {"obs": row.reshape(rows, *self._group.flat_shape)}
         return {f"obs.{name}": part for name, part in fields.items()}
 
-    def original(self, given: Arrays) -> Observations:
-        """Return observations as the trainer hands them to a policy. given: as from `random`."""
+    def trainer_observations(self, arrays: Arrays) -> Observations:
+        """Return observations as the trainer passes them to a policy. arrays: see `random`."""
         plan = self._plan
         if plan is None:
-            return self.assemble({name: torch.from_numpy(part) for name, part in given.items()})
-        count = len(next(iter(given.values())))
+            return self.assemble({name: torch.from_numpy(part) for name, part in arrays.items()})
+        count = len(next(iter(arrays.values())))
         raw = np.zeros((count, plan.row_bytes), np.uint8)
         for leaf, i in zip(self._leaves, self.inputs, strict=True):
-            values = np.ascontiguousarray(given[i.name]).reshape(count, -1).view(np.uint8)
+            values = np.ascontiguousarray(arrays[i.name]).reshape(count, -1).view(np.uint8)
             raw[:, leaf.offset : leaf.offset + values.shape[1]] = values
         return {ROW: flat_rows(plan, raw.view(plan.row_dtype).reshape(count, *plan.row_shape))}
 
 
-def _joined(path: Sequence[Any]) -> str:
-    """The path of a leaf as a name: ("camera", 0) is obs.camera.0."""
+def _leaf_name(path: Sequence[Any]) -> str:
+    """Return the path of a leaf as a name: ("camera", 0) is obs.camera.0."""
     return ".".join(["obs", *(re.sub(r"\W+", "_", str(key)) for key in path)])
 
 
-def _distinct(names: list[str]) -> list[str]:
-    """Names that occur twice get their place behind them."""
+def _unique(names: list[str]) -> list[str]:
+    """Append its index to each name that occurs more than once."""
     return [name if names.count(name) == 1 else f"{name}.{at}" for at, name in enumerate(names)]
 
 
 def _random_field(field: Field, rows: int, generator: np.random.Generator) -> np.ndarray:
     values = random_values(field.space, rows, generator)
-    if values.ndim == 3:  # Objects; an empty slot is all zero.
+    if values.ndim == 3:  # Object sets; an empty slot is all zero.
         values[generator.random(values.shape[:2]) < 0.5] = 0
     return values
 
 
 def random_values(space: Any, rows: int, generator: np.random.Generator) -> np.ndarray:
-    """Return (rows, *shape) random values of a space of numbers; of a wide Box of floats numbers of
-    about 1 in size, since policies that scale what they see would only cut larger ones.
+    """Return (rows, *shape) random values of a space of numbers.
+
+    Values of a wide float Box lie near 0, because policies that scale their inputs would only clip
+    larger ones.
     """
     if not isinstance(space, spaces.Box) or space.dtype.kind != "f":
-        own = copy.deepcopy(space)  # Its generator is nobody else's.
+        own = copy.deepcopy(space)  # A separate generator.
         own.seed(int(generator.integers(2**31)))
         return np.stack([np.asarray(own.sample(), space.dtype) for _ in range(rows)])
     low, high = np.asarray(space.low, np.float64), np.asarray(space.high, np.float64)
@@ -347,15 +377,19 @@ def random_values(space: Any, rows: int, generator: np.random.Generator) -> np.n
     return generator.uniform(least, most, (rows, *space.shape)).astype(space.dtype)
 
 
-# ---------------------------------------------------------------------------------------------------- the graph
+# --------------------------------------------------------------------------------------- the graph
 
 
 class ActingPolicy(nn.Module):
-    """A policy as a graph: dict of tensors in, dict of tensors out; see the head of this file."""
+    """A policy as a graph from a dict of tensors to a dict of tensors; see the module docstring."""
 
     def __init__(self, policy: nn.Module, group: GroupSpec, joint: bool = False) -> None:
-        """Args: policy: on the CPU, with float32 weights; it is copied. joint: `policy.joint` of
-        its run.
+        """Copy a policy into the graph.
+
+        Args:
+            policy: on the CPU, with float32 weights.
+            group: the rows that it acts for.
+            joint: `policy.joint` of its run.
         """
         super().__init__()
         self.group, self.observations, self.spec = (
@@ -363,30 +397,30 @@ class ActingPolicy(nn.Module):
             GraphInputs(group),
             ActionSpec.of(group, joint),
         )
-        self.policy = self.observations.adapted(policy).eval().requires_grad_(False)
+        self.policy = self.observations.adapt(policy).eval().requires_grad_(False)
         self.states = len(self.initial_state(1))
         self.action_map = ActionMap(
             self.spec, torch.device("cpu"), TORCH_DTYPES[group.action_dtype]
         )
 
     def initial_state(self, rows: int) -> State:
-        """The policy's."""
-        found: State = cast(Policy, self.policy).initial_state(rows)
-        return found
+        """Return the policy's initial state."""
+        state: State = cast(Policy, self.policy).initial_state(rows)
+        return state
 
-    def forward(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Act. given: by name, see `random`."""
-        state = tuple(given[f"state.{i}"] for i in range(self.states))
-        obs = self.observations.assemble(given)
+    def forward(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the policy's outputs by name. inputs: by name, see `random`."""
+        state = tuple(inputs[f"state.{i}"] for i in range(self.states))
+        obs = self.observations.assemble(inputs)
         heads, value, state = forward(
-            self.policy, obs, state, given.get("reset"), given.get("action_mask")
+            self.policy, obs, state, inputs.get("reset"), inputs.get("action_mask")
         )
-        return self.named(heads, value, state)
+        return self.outputs(heads, value, state)
 
-    def named(
+    def outputs(
         self, heads: tuple[Tensor, ...], value: Tensor, state: tuple[Tensor, ...]
     ) -> dict[str, Tensor]:
-        """What a policy returns, by name, with the likeliest action as the env takes it."""
+        """Return a policy's outputs by name, with the likeliest action in the env's form."""
         if self.spec.discrete:
             out = {
                 "logits" if len(heads) == 1 else f"logits.{i}": head for i, head in enumerate(heads)
@@ -398,8 +432,10 @@ class ActingPolicy(nn.Module):
         return out | {f"next_state.{i}": part for i, part in enumerate(state)}
 
     def random(self, rows: int, generator: np.random.Generator) -> Arrays:
-        """Return random inputs by name: observations; with memory, state.<i> (float32) and reset
-        (bool); action_mask (bool), which allows at least one choice of each kind.
+        """Return random inputs by name.
+
+        These are observations; for a recurrent policy state.<i> (float32) and reset (bool); and
+        action_mask (bool), which allows at least one choice of each action.
         """
         drawn = self.observations.random(rows, generator)
         for i, part in enumerate(self.initial_state(rows)):
@@ -424,9 +460,10 @@ def _tensors(arrays: Arrays) -> dict[str, Tensor]:
 
 
 def exported_program(acting: ActingPolicy) -> torch.export.ExportedProgram:
-    """Return the graph, made of torch's own operations only, with a free number of rows.
+    """Return the graph, made of torch's operations only, with a free number of rows.
 
-    Raises: ExportError where the policy does what no graph can hold.
+    Raises:
+        ExportError: the policy does something that a graph cannot hold.
     """
     example = _tensors(acting.random(3, np.random.default_rng(0)))
     rows = torch.export.Dim("rows", min=1)
@@ -436,20 +473,20 @@ def exported_program(acting: ActingPolicy) -> torch.export.ExportedProgram:
             graph: torch.export.ExportedProgram = torch.export.export(
                 acting, (example,), dynamic_shapes=free
             ).run_decompositions({})
-    except Exception as error:  # Whatever the tracer says of a user's policy.
-        words = str(error).strip().splitlines() or [type(error).__name__]
+    except Exception as error:  # Anything that the tracer raises for a user's policy.
+        lines = str(error).strip().splitlines() or [type(error).__name__]
         raise ExportError(
-            f"{type(acting.policy).__name__} cannot be made a graph: {words[0]}"
+            f"{type(acting.policy).__name__} cannot be made a graph: {lines[0]}"
         ) from error
     targets = {node.target for node in graph.graph.nodes if node.op == "call_function"}
-    # Those of torch, and of Python (sizes), are known everywhere.
-    own = [
+    # All programs know the operations of torch, and those of Python (sizes).
+    custom = [
         t
         for t in targets
         if isinstance(t, torch._ops.OpOverload) and t.namespace not in ("aten", "prims")
     ]
-    if own:
-        names = ", ".join(sorted(map(str, own)))
+    if custom:
+        names = ", ".join(sorted(map(str, custom)))
         raise ExportError(
             f"{type(acting.policy).__name__} uses operations that other programs lack: {names}"
         )
@@ -458,7 +495,7 @@ def exported_program(acting: ActingPolicy) -> torch.export.ExportedProgram:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporters warn of their own inner workings."""
+    """Silence the exporters, which warn of their own internals."""
     log = logging.getLogger("torch.onnx")
     level = log.level
     with warnings.catch_warnings():
@@ -470,29 +507,29 @@ def _quiet() -> Iterator[None]:
             log.setLevel(level)
 
 
-# ---------------------------------------------------------------------------------------------------- files
+# ------------------------------------------------------------------------------------------- files
 
 
 def _write_pt2(
-    acting: ActingPolicy, graph: torch.export.ExportedProgram, path: Path, about: str
+    acting: ActingPolicy, graph: torch.export.ExportedProgram, path: Path, metadata: str
 ) -> None:
     with _quiet():
-        torch.export.save(graph, path, extra_files={f"{METADATA}.json": about})
+        torch.export.save(graph, path, extra_files={f"{METADATA}.json": metadata})
 
 
 def _load_pt2(path: Path) -> Evaluate:
     with _quiet():
         module = torch.export.load(path).module()
 
-    def evaluate(given: Arrays) -> Arrays:
+    def evaluate(inputs: Arrays) -> Arrays:
         with torch.no_grad():
-            return {name: part.numpy() for name, part in module(_tensors(given)).items()}
+            return {name: part.numpy() for name, part in module(_tensors(inputs)).items()}
 
     return evaluate
 
 
 def _write_onnx(
-    acting: ActingPolicy, graph: torch.export.ExportedProgram, path: Path, about: str
+    acting: ActingPolicy, graph: torch.export.ExportedProgram, path: Path, metadata: str
 ) -> None:
     example = _tensors(acting.random(3, np.random.default_rng(0)))
     with torch.no_grad(), _quiet():
@@ -506,7 +543,7 @@ def _write_onnx(
             verbose=False,
         )
         assert program is not None
-        program.model.metadata_props[METADATA] = about
+        program.model.metadata_props[METADATA] = metadata
         program.save(path, external_data=False)
 
 
@@ -515,7 +552,7 @@ def _onnx_engine() -> str:
 
 
 def _load_onnx(path: Path) -> Evaluate:
-    """Read by onnxruntime where it is installed, else by onnx's own reference evaluator."""
+    """Load with onnxruntime where it is installed, otherwise with onnx's reference evaluator."""
     if _onnx_engine() == "onnxruntime":
         import onnxruntime
 
@@ -528,63 +565,64 @@ def _load_onnx(path: Path) -> Evaluate:
 
         session = ReferenceEvaluator(str(path))
         inputs, outputs = session.input_names, session.output_names
-    # What the policy does not look at (the state, say, in one that forgets at once) is no input of
-    # the file.
-    return lambda given: dict(
-        zip(outputs, session.run(None, {name: given[name] for name in inputs}), strict=True)
+    # An input that the policy does not use, such as the state of one that resets every step, is
+    # missing from the file.
+    return lambda arrays: dict(
+        zip(outputs, session.run(None, {name: arrays[name] for name in inputs}), strict=True)
     )
 
 
-# ---------------------------------------------------------------------------------------------------- the check
+# --------------------------------------------------------------------------------------- the check
 
 
-def _reference(acting: ActingPolicy, policy: Any, given: Arrays) -> Arrays:
-    """What the policy itself gives, called as the trainer calls it."""
-    extra = _tensors({name: given[name] for name in given if not name.startswith("obs")})
+def _reference(acting: ActingPolicy, policy: Any, inputs: Arrays) -> Arrays:
+    """Return the outputs of the policy itself, called as the trainer calls it."""
+    extra = _tensors({name: inputs[name] for name in inputs if not name.startswith("obs")})
     state = tuple(extra[f"state.{i}"] for i in range(acting.states))
-    observations = acting.observations.original(
-        {name: given[name] for name in given if name.startswith("obs")}
+    observations = acting.observations.trainer_observations(
+        {name: inputs[name] for name in inputs if name.startswith("obs")}
     )
     with torch.no_grad():
         heads, value, state = forward(
             policy, observations, state, extra.get("reset"), extra.get("action_mask")
         )
-        return {name: part.numpy() for name, part in acting.named(heads, value, state).items()}
+        return {name: part.numpy() for name, part in acting.outputs(heads, value, state).items()}
 
 
 def check(acting: ActingPolicy, policy: nn.Module, evaluate: Evaluate) -> float:
-    """Compare a file with the policy for random rows and return the largest difference.
+    """Compare a file with the policy on random rows and return the largest difference.
 
-    Chosen actions are compared with the choice from the file's own logits: where two are alike, the
-    last bit may decide.
-    Raises: ExportError where they differ.
+    Actions are compared with the choice from the file's own logits, because the last bit may decide
+    between two nearly equal ones.
+
+    Raises:
+        ExportError: they differ.
     """
     generator, largest = np.random.default_rng(1), 0.0
     for rows in CHECKED_ROWS:
-        given = acting.random(rows, generator)
-        wanted, found = _reference(acting, policy, given), evaluate(given)
-        if list(found) != list(wanted):
-            raise ExportError(f"the file gives {', '.join(found)}, the policy {', '.join(wanted)}")
+        inputs = acting.random(rows, generator)
+        wanted, got = _reference(acting, policy, inputs), evaluate(inputs)
+        if list(got) != list(wanted):
+            raise ExportError(
+                f"the file's outputs are {', '.join(got)}: must be {', '.join(wanted)}"
+            )
         for name, array in wanted.items():
-            if found[name].shape != array.shape or found[name].dtype != array.dtype:
+            if got[name].shape != array.shape or got[name].dtype != array.dtype:
                 raise ExportError(
-                    f"{name} of the file is {_shapes(found)[name]}, of the policy "
-                    f"{_shapes(wanted)[name]}"
+                    f"{name} of the file is {_shapes(got)[name]}: must be {_shapes(wanted)[name]}"
                 )
             if name != "action" or not acting.spec.discrete:
-                # A small number that is a sum of large ones has their rounding errors.
+                # A small number that is the sum of large ones has their rounding errors.
                 size = np.maximum(1.0, np.abs(array).max(initial=0.0))
-                away = np.abs(found[name].astype(np.float64) - array).max(initial=0.0) / size
+                away = np.abs(got[name].astype(np.float64) - array).max(initial=0.0) / size
                 largest = float(np.maximum(largest, away))  # NaN stays NaN.
         if not largest <= TOLERANCE:
             raise ExportError(
                 f"the file differs from the policy by {largest:.1e}, more than {TOLERANCE:g}"
             )
         if acting.spec.discrete:
-            heads = tuple(
-                torch.from_numpy(found[name]) for name in found if name.startswith("logits")
-            )
-            likeliest = acting.named(heads, torch.zeros(rows), ())["action"].numpy()
-            if not np.array_equal(found["action"], likeliest):
+            heads = tuple(torch.from_numpy(got[name]) for name in got if name.startswith("logits"))
+            likeliest = acting.outputs(heads, torch.zeros(rows), ())["action"].numpy()
+            if not np.array_equal(got["action"], likeliest):
                 raise ExportError("the file's actions are not the likeliest ones of its logits")
     return largest

@@ -1,12 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Policies whose memory is planned: `from puffervec.wings import plan`; docs/plan.md shows how.
+"""Policies with planned memory: `from puffervec.wings import plan`; docs/plan.md shows how.
 
-module  --tracing.py, build.py-->  graph (ir.py)  --arena.py-->  addresses  --executor.py-->  runs
-        rules.py, kernels.py, calls.py: how each operation runs in planned memory policy.py:
-        `compile_policy`, all modes; capture.py: CUDA graphs; cache.py: a plan per batch size
-        joint.py, step.py: `compile_step`, a whole gradient step; gradients.py: the rules of
-        backward passes report.py, draw.py: a plan as text and as a picture
+    module  --tracing.py, build.py-->  graph (ir.py)  --arena.py-->  addresses  --executor.py--> run
+
+    rules.py, kernels.py, calls.py     how each operation runs in planned memory
+    policy.py                          `compile_policy`, all modes
+    capture.py                         CUDA graphs
+    cache.py                           a plan per batch size
+    joint.py, step.py                  `compile_step`, a whole gradient step
+    gradients.py                       the rules of backward passes
+    report.py, draw.py                 a plan as text and as a picture
 
 Names are loaded, and torch with them, at first use.
 """

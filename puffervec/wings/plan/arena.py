@@ -1,20 +1,20 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Addresses for the tensors of a graph: which of them share memory, and where in a buffer they lie.
-Pure Python over ir.py.
+"""Addresses for the tensors of a graph: which of them share memory, and their offsets in a buffer.
 
-    graph  --share-->  blocks: tensors in one memory, with a first and a last step  --pack-->  offsets, one buffer per dtype
+    graph  --share-->  blocks: tensors in one memory, with a first and a last step
+           --pack-->   offsets, one buffer per dtype
 
 Sharing: a view lies in its base. The output of an in-place operation takes the memory of an input
-that nobody needs any more. What replaces a state for the next run is written straight into that
-state where the old one has been read by then; else it is copied there at the end.
+that is no longer needed. The new value of a state is written straight into that state where the old
+value has been read by then; otherwise it is copied there at the end.
 
-Packing: two blocks may lie in the same bytes if no step needs both. At each step the blocks that
-are needed must lie side by side, so no buffer can be smaller than the largest sum of them: the
-bound that `Arena.bound` reports. Best fit places blocks one after another, each into the smallest
-gap that holds it. The order decides how good that is, so several are tried, and blocks that stick
-out above the bound are moved to the front until none does (or `EFFORT` is spent). Finding the best
-offsets is NP-complete ("dynamic storage allocation", Garey and Johnson 1979, SR2).
+Packing: two blocks may overlap if no step needs both. The blocks that a step needs cannot overlap,
+so no buffer can be smaller than the largest sum of them, the bound that `Arena.bound` reports. Best
+fit places blocks one after another, each into the smallest gap that holds it. The order decides how
+good the result is, so several orders are tried, and blocks that extend above the bound are moved to
+the front until none does (or `EFFORT` is spent). Finding the best offsets is NP-complete ("dynamic
+storage allocation", Garey and Johnson 1979, SR2). Pure Python over ir.py.
 """
 
 from __future__ import annotations
@@ -35,16 +35,19 @@ from puffervec.wings.plan.ir import (
     short,
 )
 
-ALIGNMENT = 64  # Bytes: a cache line, and what vector loads like.
-EFFORT = 2_000_000  # Comparisons of two blocks that a search for a better order may cost.
+ALIGNMENT = 64  # Bytes: a cache line, and the alignment of vector loads.
+EFFORT = 2_000_000  # Limit of the search for a better order, in comparisons of two blocks.
 
 
 @dataclasses.dataclass
 class Block:
-    """Tensors in one memory.
+    """Tensors that share memory.
 
     Attributes:
-        name: of the tensor that was there first. size: bytes, a multiple of ALIGNMENT.
+        name: of the tensor that owns the memory.
+        tensors: names of all tensors in it.
+        buffer: name of the buffer.
+        size: bytes, a multiple of ALIGNMENT.
         first, last: the steps between which the bytes are needed, both included.
         offset: in the buffer, bytes.
     """
@@ -58,22 +61,23 @@ class Block:
     offset: int = -1
 
     def meets(self, other: Block) -> bool:
-        """True where some step needs both."""
+        """Return whether some step needs both."""
         return self.first <= other.last and other.first <= self.last
 
 
 @dataclasses.dataclass
 class Arena:
-    """Where everything lies.
+    """The addresses of a graph's tensors.
 
     Attributes:
-        blocks: by buffer, in the order of their first step. buffers: bytes of each.
-        bounds: per buffer, the most bytes that any one step needs: no placing takes fewer.
-        separate: bytes with a buffer per tensor, views counted; aliased: with sharing, but no reuse
-            over time; both without workspaces.
-        copies: outputs that are copied into the state that they replace, at the end of a run.
-        inside: tensors that are written straight into a parameter that they replace, by name: that
-            parameter.
+        blocks: by buffer, in the order of their first step.
+        buffers: bytes of each.
+        bounds: per buffer, the most bytes that any one step needs, a lower bound of its size.
+        separate: bytes with a buffer per tensor, views included, without workspaces.
+        aliased: bytes with sharing, but without reuse over time, without workspaces.
+        copies: outputs that are copied into the state that they replace at the end of a run.
+        inside: tensors that are written straight into a parameter that they replace: the name of
+            that parameter, by the tensor's name.
     """
 
     blocks: dict[str, list[Block]]
@@ -86,16 +90,16 @@ class Arena:
 
     @property
     def bytes(self) -> int:
-        """Of all buffers."""
+        """Return the total size in bytes of all buffers."""
         return sum(self.buffers.values())
 
     @property
     def bound(self) -> int:
-        """The least that all buffers can take."""
+        """Return the lower bound of the total size in bytes."""
         return sum(self.bounds.values())
 
     def table(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the arena as JSON values."""
         return {
             "bytes": self.bytes,
             "bound": self.bound,
@@ -110,9 +114,12 @@ class Arena:
 
 
 def place(graph: Graph) -> Arena:
-    """Give every tensor of the graph its buffer and offset; return the whole.
+    """Assign a buffer and an offset to every tensor of the graph.
 
-    Args: graph: from `build.from_graph`; its tensors are written to.
+    Args:
+        graph: from `build.from_graph`; the addresses are written to its tensors.
+
+    Returns: the arena.
     """
     sharing = _Sharing(graph)
     blocks = sharing.blocks()
@@ -133,30 +140,30 @@ def place(graph: Graph) -> Arena:
         blocks=buffers,
         buffers=sizes,
         bounds={name: most_at_once(members) for name, members in buffers.items()},
-        separate=sum(rounded(tensor.nbytes) for tensor in own),
+        separate=sum(align(tensor.nbytes) for tensor in own),
         aliased=sum(block.size for block in blocks if graph.tensors[block.name].kind != WORKSPACE),
         copies=sharing.copies,
         inside=sharing.inside(),
     )
 
 
-def rounded(size: int) -> int:
-    """Return bytes as a multiple of ALIGNMENT.
+def align(size: int) -> int:
+    """Return a number of bytes rounded up to a multiple of ALIGNMENT.
 
-    >>> rounded(0), rounded(1), rounded(64)
+    >>> align(0), align(1), align(64)
     (0, 64, 64)
     """
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-# ---- who shares ----------------------------------------------------------------------------------
+# ---- sharing -------------------------------------------------------------------------------------
 
 
 class _Sharing:
-    """Groups of tensors in one memory. A group goes by the name of the tensor that was there first."""
+    """Groups of tensors that share memory, each named after the tensor that owns it."""
 
     def __init__(self, graph: Graph) -> None:
-        """Decide it."""
+        """Find the groups of a graph."""
         self.graph = graph
         self.group = {name: name for name in graph.tensors}
         self.members = {name: [name] for name in graph.tensors}
@@ -177,7 +184,7 @@ class _Sharing:
                 self._in_place(step, node)
 
     def _join(self, name: str, into: str) -> None:
-        """Let the group of a tensor lie in that of another."""
+        """Merge the group of a tensor into that of another."""
         old, new = self.group[name], self.group[into]
         for member in self.members.pop(old):
             self.group[member] = new
@@ -188,27 +195,28 @@ class _Sharing:
         return self.graph.tensors[group].kind
 
     def _in_place(self, step: int, node: Node) -> None:
-        """Let an output take the memory of an input that dies here."""
+        """Let an output take the memory of an input that is last needed at this step."""
         tensors, out = self.graph.tensors, self.graph.tensors[node.outputs[0]]
         for name in node.in_place:
-            group, given = self.group[name], tensors[name]
+            group, source = self.group[name], tensors[name]
             taken = [tensors[other] for other in node.inputs if self.group[other] == group]
             if (
                 self._kind(group) not in (PARAMETER, STATE)
                 and self.last[group] == step
                 and all(_same_layout(other, out) for other in taken)
-                and self._covers(given, group)
+                and self._covers(source, group)
             ):
                 self._join(out.name, name)
                 return
 
     def _covers(self, tensor: TensorDesc, group: str) -> bool:
-        """True where a tensor is all of its memory."""
+        """Return whether a tensor fills all of its memory."""
         return tensor.start == 0 and tensor.nbytes == self.graph.tensors[group].nbytes
 
     def _carry(self, output: str, target: str) -> bool:
-        """Let an output be written into what it replaces; False where the old value is still needed
-        then, or is the output.
+        """Write an output straight into the tensor that it replaces, if that is possible.
+
+        Returns: False where the old value is still needed at that step, or is the output.
         """
         tensors, group, old = self.graph.tensors, self.group[output], self.group[target]
         root, held = tensors[group], tensors[target]
@@ -217,7 +225,7 @@ class _Sharing:
             return False
         reader = self.graph.nodes[root.first - 1]
         read = [tensors[name] for name in reader.inputs if self.group[name] == old]
-        at_once = all(given.name in reader.in_place and _same_layout(given, root) for given in read)
+        at_once = all(part.name in reader.in_place and _same_layout(part, root) for part in read)
         if self.last[old] > root.first or (self.last[old] == root.first and not at_once):
             return False
         self._join(group, target)
@@ -236,11 +244,11 @@ class _Sharing:
         }
 
     def blocks(self) -> list[Block]:
-        """Return what has to be placed: all but parameters and what lies in them."""
+        """Return the blocks to place: all tensors but parameters and tensors that lie in them."""
         graph = self.graph
         for output in (*self.copies, *graph.output_names()):
             self.last[self.group[output]] = graph.end
-        found = []
+        blocks = []
         for group, names in self.members.items():
             root = graph.tensors[group]
             if root.kind == PARAMETER:
@@ -249,20 +257,18 @@ class _Sharing:
             last = max(self.last[group], root.first)
             if root.kind == STATE:
                 first, last = 0, graph.end
-            size = rounded(
+            size = align(
                 max(
                     tensor.start + tensor.nbytes
                     for tensor in (graph.tensors[name] for name in names)
                 )
             )
-            found.append(Block(group, names, buffer_of(root), size, first, last))
-        return found
+            blocks.append(Block(group, names, buffer_of(root), size, first, last))
+        return blocks
 
 
 def buffer_of(tensor: TensorDesc) -> str:
-    """Return the name of the buffer for tensors like this one: its dtype, with the device where
-    that is not the CPU.
-    """
+    """Return the name of a tensor's buffer: its dtype, and the device if that is not the CPU."""
     dtype = short(tensor.dtype)
     return dtype if tensor.device.type == "cpu" else f"{dtype} on {tensor.device}"
 
@@ -271,7 +277,7 @@ def _same_layout(a: TensorDesc, b: TensorDesc) -> bool:
     return (a.shape, a.stride, a.dtype, a.device) == (b.shape, b.stride, b.dtype, b.device)
 
 
-# ---- where it lies -------------------------------------------------------------------------------
+# ---- packing -------------------------------------------------------------------------------------
 
 Key = Callable[[Block], tuple[float, ...]]
 ORDERS: tuple[Key, ...] = (
@@ -284,7 +290,7 @@ ORDERS: tuple[Key, ...] = (
 
 
 def pack(blocks: Sequence[Block]) -> int:
-    """Give each block of one buffer its offset; return the bytes of the buffer."""
+    """Assign an offset to each block of one buffer; return the size of the buffer in bytes."""
     bound = most_at_once(blocks)
     best_size, best, best_order = -1, list[int](), list(blocks)
     for key in ORDERS:
@@ -303,8 +309,9 @@ def pack(blocks: Sequence[Block]) -> int:
 
 
 def _best_fit(order: Iterable[Block]) -> int:
-    """Place blocks one after another, each into the smallest gap between those that it meets, else
-    above them.
+    """Place blocks in order, each into the smallest gap between blocks that it meets, or on top.
+
+    Returns: the size in bytes.
     """
     placed: list[Block] = []
     top = 0
@@ -326,11 +333,12 @@ def _best_fit(order: Iterable[Block]) -> int:
 def _search(
     blocks: Sequence[Block], start: list[Block], size: int, bound: int
 ) -> tuple[int, list[int]] | None:
-    """Look for an order that needs less; return bytes and offsets of the best one, None where there
-    was none.
+    """Search for an order that needs fewer bytes.
 
-    Blocks that stick out above the bound are placed earlier, now and then with two others swapped.
-    Reproducible.
+    Blocks that extend above the bound are placed earlier, and sometimes two others are swapped. The
+    search is reproducible.
+
+    Returns: bytes and offsets of the best order; None where no order needs fewer.
     """
     draw = random.Random(0)
     order, found, best = list(start), None, size
@@ -357,7 +365,8 @@ def _search(
 def most_at_once(blocks: Iterable[Block]) -> int:
     """Return the most bytes that one step needs.
 
-    >>> most_at_once([Block("a", [], "", 64, 0, 1), Block("b", [], "", 128, 1, 2), Block("c", [], "", 64, 2, 2)])
+    >>> blocks = [Block("a", [], "", 64, 0, 1), Block("b", [], "", 128, 1, 2)]
+    >>> most_at_once([*blocks, Block("c", [], "", 64, 2, 2)])
     192
     """
     blocks = list(blocks)

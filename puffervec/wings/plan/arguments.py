@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Checks that what a plan is given is what it was made for.
+"""Checks that a plan's arguments match those that it was made for.
 
-A plan has one shape and dtype per tensor, and every other value is part of it. A copy into its
-inputs would broadcast, round or ignore what differs, and the numbers that come out would be wrong
-without a word.
+A plan has one shape and dtype per tensor, and every other value is compiled into it. A copy into
+its inputs would broadcast, round or ignore what differs, and return wrong numbers silently.
 """
 
 from __future__ import annotations
@@ -20,29 +19,32 @@ from puffervec.wings.plan.ir import short
 
 
 class Arguments:
-    """The tree of arguments that a plan was made for."""
+    """The structure of the arguments that a plan was made for."""
 
     def __init__(self, name: str, example: Any) -> None:
-        """Args: name: what error messages call the tree; example: a tree of tensors and other
-        values.
+        """Record the structure of an example.
+
+        Args:
+            name: of the tree in error messages.
+            example: a tree of tensors and other values.
         """
         leaves, self._spec = tree_flatten(example)
         self._leaves = [_Like(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         self._name = name
         self._names = _names(name, example, len(leaves))
 
-    def leaves(self, given: Any) -> list[Any]:
-        """Return the leaves of `given` in the order of the example; entries of a dict are matched
-        by key.
+    def leaves(self, tree: Any) -> list[Any]:
+        """Return the leaves of a tree in the order of the example; dict entries are matched by key.
 
-        Raises: PlanError: a leaf that is missing or unknown, or has another shape, dtype or value.
+        Raises:
+            PlanError: a leaf is missing or unknown, or has another shape, dtype or value.
         """
-        found, spec = tree_flatten(given)
+        leaves, spec = tree_flatten(tree)
         if spec != self._spec:
-            found = self._by_name(
-                dict(zip(_names(self._name, given, len(found)), found, strict=True))
+            leaves = self._by_name(
+                dict(zip(_names(self._name, tree, len(leaves)), leaves, strict=True))
             )
-        for name, wanted, leaf in zip(self._names, self._leaves, found, strict=True):
+        for name, wanted, leaf in zip(self._names, self._leaves, leaves, strict=True):
             if isinstance(wanted, _Like):
                 if (
                     not isinstance(leaf, Tensor)
@@ -50,29 +52,29 @@ class Arguments:
                     or leaf.dtype != wanted.dtype
                 ):
                     raise PlanError(
-                        f"{name} is {_told(leaf)}, this plan was made for {wanted}: make another "
-                        "plan for it"
+                        f"{name} is {_format_leaf(leaf)}, this plan was made for {wanted}: make "
+                        "another plan for it"
                     )
             elif not _equal(wanted, leaf):
                 raise PlanError(
-                    f"{name} is {_told(leaf)}, this plan was made for {wanted!r}: make another "
-                    "plan for it"
+                    f"{name} is {_format_leaf(leaf)}, this plan was made for {wanted!r}: make "
+                    "another plan for it"
                 )
-        return found
+        return leaves
 
-    def _by_name(self, found: dict[str, Any]) -> list[Any]:
-        missing = [name for name in self._names if name not in found]
-        unknown = [name for name in found if name not in self._names]
+    def _by_name(self, leaves: dict[str, Any]) -> list[Any]:
+        missing = [name for name in self._names if name not in leaves]
+        unknown = [name for name in leaves if name not in self._names]
         if missing or unknown:
-            words = [
+            problems = [
                 f"{', '.join(part)} {verb}"
                 for part, verb in ((missing, "missing"), (unknown, "unknown"))
                 if part
             ]
             raise PlanError(
-                f"{' and '.join(words)}: this plan takes {', '.join(self._names) or 'nothing'}"
+                f"{' and '.join(problems)}: this plan takes {', '.join(self._names) or 'nothing'}"
             )
-        return [found[name] for name in self._names]
+        return [leaves[name] for name in self._names]
 
 
 class _Like:
@@ -86,14 +88,14 @@ class _Like:
 
 
 def _names(name: str, tree: Any, count: int) -> list[str]:
-    """Return the name of each leaf, as one would write it in Python."""
+    """Return the name of each leaf as a Python expression."""
     try:
         return [name + keystr(path) for path, _ in tree_flatten_with_path(tree)[0]]
-    except ValueError:  # a class was registered without names for its parts
+    except ValueError:  # A class was registered without names for its parts.
         return [f"leaf {index} of {name}" for index in range(count)]
 
 
-def _told(leaf: Any) -> str:
+def _format_leaf(leaf: Any) -> str:
     return str(_Like(leaf)) if isinstance(leaf, Tensor) else reprlib.repr(leaf)
 
 

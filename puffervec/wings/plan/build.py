@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""From a graph of torch to the representation in ir.py: `from_graph(graph_module)`.
+"""Conversion of a torch graph to the representation in ir.py: `from_graph(graph_module)`.
 
-Any functional `torch.fx.GraphModule` of ATen operations whose nodes know their shapes
-(`meta["val"]`) will do: that of `torch.export.export(...).run_decompositions()`, of `make_fx`, or a
-joint graph of AOTAutograd. The one operation that may write to an input is `aten.copy_` into a
-placeholder: it says what replaces that input for the next run.
+It takes any functional `torch.fx.GraphModule` of ATen operations whose nodes know their shapes
+(`meta["val"]`): that of `torch.export.export(...).run_decompositions()`, of `make_fx`, or a joint
+graph of AOTAutograd. The only operation that may write to an input is `aten.copy_` into a
+placeholder, which replaces that input for the next run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ aten = torch.ops.aten
 
 
 class PlanError(PuffervecError):
-    """Something that cannot be planned, or gives other numbers than it should."""
+    """A module cannot be planned, or its plan returns other numbers than the module."""
 
 
 def from_graph(
@@ -51,33 +51,33 @@ def from_graph(
     """Return the nodes and tensors of a graph, with lifetimes; `arena.place` gives them addresses.
 
     Args:
-        kinds: of tensors by the name of their node, see `TensorDesc`; placeholders are inputs and
-            other tensors temporaries (or outputs) where it says nothing.
-        carried: by node: the placeholder that its output replaces for the next run.
-    Raises: PlanError: sizes that are not known, or an operation that writes to its inputs, each
-        with its place.
+        graph_module: of ATen operations.
+        kinds: kinds of tensors (see `TensorDesc`) by the name of their node. By default
+            placeholders are inputs, and other tensors temporaries or outputs.
+        carried: by node, the placeholder that its output replaces for the next run.
+
+    Raises:
+        PlanError: names the place of a size that is not known, or of an operation that writes to
+            its inputs.
     """
     return _Builder(graph_module, dict(kinds or {}), dict(carried or {})).build()
 
 
 class _Builder:
-    """Reads one graph."""
+    """Reads a torch graph into a `Graph`."""
 
     def __init__(
         self, graph_module: fx.GraphModule, kinds: dict[str, str], carried: dict[str, str]
     ) -> None:
         self.module, self.kinds, self.carried = graph_module, kinds, carried
         self.graph = Graph([], {}, [], [])
-        self.values: dict[
-            fx.Node, Any
-        ] = {}  # what a node's result is: a Ref, a list of these, or a constant
-        self.ghosts: dict[
-            str, Tensor
-        ] = {}  # each tensor without memory, so that views can be asked for their layout
+        self.values: dict[fx.Node, Any] = {}  # A node's result: a Ref, a list of these, a constant.
+        # Each tensor on the device meta, from which the layout of views is computed.
+        self.ghosts: dict[str, Tensor] = {}
 
     def build(self) -> Graph:
         """Read the nodes in order, then set lifetimes."""
-        used = _used(self.module.graph)
+        needed = _needed_nodes(self.module.graph)
         for node in self.module.graph.nodes:
             if node.op == "placeholder":
                 self._placeholder(node)
@@ -85,7 +85,7 @@ class _Builder:
                 self._constant(node)
             elif node.op == "output":
                 self.graph.outputs = [self._value(leaf) for leaf in tree_leaves(node.args[0])]
-            elif node in used:
+            elif node in needed:
                 self._call(node)
         self._carry()
         self._live()
@@ -94,7 +94,7 @@ class _Builder:
     # ---- tensors
 
     def _add(self, name: str, like: Tensor, kind: str) -> Ref:
-        """Add a tensor with memory of its own. Args: like: has its shape and layout."""
+        """Add a tensor with separate memory. Args: like: has its shape and layout."""
         stride = tuple(like.stride()) if _dense(like) else _in_order(like.shape)
         self._describe(
             TensorDesc(name, tuple(like.shape), stride, like.dtype, like.device, kind, name)
@@ -103,7 +103,7 @@ class _Builder:
         return Ref(name)
 
     def _describe(self, tensor: TensorDesc) -> None:
-        """Add a tensor that the next node makes, or that is there before the first."""
+        """Add a tensor that the next node writes, or that exists before the first node."""
         tensor.first = (
             len(self.graph.nodes) + 1
             if tensor.kind not in (INPUT, STATE, PARAMETER) or tensor.is_view
@@ -117,7 +117,7 @@ class _Builder:
             self.values[node] = value
             self.graph.inputs.append(None)
             return
-        _known(node, value)
+        _check_sizes(node, value)
         kind = self.kinds.get(node.name, INPUT)
         self.values[node] = self._add(node.name, value, kind)
         if kind != PARAMETER:
@@ -127,13 +127,13 @@ class _Builder:
         value = operator.attrgetter(str(node.target))(self.module)
         if not isinstance(value, Tensor):
             raise PlanError(
-                f"{node.name} ({place_of(node)}): a graph inside of the graph cannot be planned"
+                f"{node.name} ({place_of(node)}): a graph within the graph cannot be planned"
             )
         self.graph.constants[node.name] = value.detach()
         self.values[node] = self._add(node.name, value, PARAMETER)
 
     def _value(self, argument: Any) -> Any:
-        """An argument with a Ref for each tensor."""
+        """Return an argument with a Ref for each tensor."""
         if isinstance(argument, fx.Node):
             return self.values[argument]
         if isinstance(argument, (list, tuple)):
@@ -144,7 +144,7 @@ class _Builder:
         return argument
 
     def _ghost(self, argument: Any) -> Any:
-        """The same with tensors that have no memory."""
+        """Return an argument with a meta tensor for each Ref."""
         if isinstance(argument, Ref):
             return self.ghosts[argument.name]
         if isinstance(argument, (list, tuple)):
@@ -171,16 +171,16 @@ class _Builder:
         }
 
     def _view(self, node: fx.Node, args: Any, kwargs: Any) -> None:
-        """A tensor, or several, in the memory of the first argument."""
+        """Add a view, or several, of the first argument's memory."""
         target: Any = node.target
         base = self.graph.root(args[0].name)
         try:
-            shown = target(*self._ghost(args), **kwargs)
+            views = target(*self._ghost(args), **kwargs)
         except RuntimeError as error:
             raise PlanError(f"{node.name} ({place_of(node)}): {error}") from error
-        several = isinstance(shown, (list, tuple))
-        found = []
-        for index, ghost in enumerate(shown if several else [shown]):
+        several = isinstance(views, (list, tuple))
+        results = []
+        for index, ghost in enumerate(views if several else [views]):
             name, layout = (
                 f"{node.name}_{index}" if several else node.name,
                 (tuple(ghost.shape), tuple(ghost.stride())),
@@ -193,41 +193,41 @@ class _Builder:
                 TensorDesc(name, *layout, ghost.dtype, base.device, kind, base.name, start)
             )
             self.ghosts[name] = ghost
-            found.append(Ref(name))
-        self._append(node, args, kwargs, [ref.name for ref in found], view=True)
-        self.values[node] = found if several else found[0]
+            results.append(Ref(name))
+        self._append(node, args, kwargs, [ref.name for ref in results], view=True)
+        self.values[node] = results if several else results[0]
 
     def _operation(self, node: fx.Node, args: Any, kwargs: Any) -> None:
-        """An operation that makes new tensors."""
+        """Add an operation that returns new tensors."""
         value, target = node.meta.get("val"), node.target
-        made = list(value) if isinstance(value, (list, tuple)) else [value]
-        if not all(isinstance(tensor, Tensor) or tensor is None for tensor in made) or not made:
+        results = list(value) if isinstance(value, (list, tuple)) else [value]
+        if not results or not all(isinstance(x, Tensor) or x is None for x in results):
             raise PlanError(
-                f"{node.name} ({place_of(node)}): {target} does not give tensors: it cannot be "
-                "planned"
+                f"{node.name} ({place_of(node)}): {target} does not return tensors, so it cannot "
+                "be planned"
             )
         if (schema := getattr(target, "_schema", None)) is not None and schema.is_mutable:
             raise PlanError(
-                f"{node.name} ({place_of(node)}): {target} writes to its inputs: give a "
-                "functional graph"
+                f"{node.name} ({place_of(node)}): {target} writes to its inputs: use a functional "
+                "graph"
             )
         names = []
-        for index, tensor in enumerate(made):
+        for index, tensor in enumerate(results):
             if tensor is not None:
-                _known(node, tensor)
+                _check_sizes(node, tensor)
                 names.append(
                     f"{node.name}_{index}" if isinstance(value, (list, tuple)) else node.name
                 )
                 self._add(names[-1], tensor, self.kinds.get(names[-1], TEMPORARY))
         self._append(node, args, kwargs, names)
         left = iter(names)
-        results = [None if tensor is None else Ref(next(left)) for tensor in made]
-        self.values[node] = results if isinstance(value, (list, tuple)) else results[0]
+        refs_or_none = [None if tensor is None else Ref(next(left)) for tensor in results]
+        self.values[node] = refs_or_none if isinstance(value, (list, tuple)) else refs_or_none[0]
 
     def _append(
         self, node: fx.Node, args: Any, kwargs: Any, outputs: list[str], view: bool = False
     ) -> None:
-        taken = tuple(dict.fromkeys(ref.name for ref in refs((args, kwargs))))
+        inputs = tuple(dict.fromkeys(ref.name for ref in refs((args, kwargs))))
         device = self.graph.tensors[outputs[0]].device
         rule = None if view else find(node.target, device)
         step = len(self.graph.nodes) + 1
@@ -237,35 +237,38 @@ class _Builder:
             self._add(name, space, WORKSPACE)
             added = self.graph.tensors[name]
             added.device, added.last = device, step
+        in_place = () if rule is None else rule.in_place
         self.graph.nodes.append(
             Node(
-                node.name, node.target, (args, kwargs), taken, tuple(outputs),
-                parameters=tuple(name for name in taken if self.graph.root(name).kind == PARAMETER),
-                in_place=() if rule is None else tuple(args[i].name for i in rule.in_place if _is_ref(args, i)),
+                node.name,
+                node.target,
+                (args, kwargs),
+                inputs,
+                tuple(outputs),
+                parameters=tuple(n for n in inputs if self.graph.root(n).kind == PARAMETER),
+                in_place=tuple(args[i].name for i in in_place if _is_ref(args, i)),
                 view=view,
                 planned=view or rule is not None,
                 workspace=workspace,
                 workspace_bytes=sum(self.graph.tensors[name].nbytes for name in workspace),
                 place=place_of(node),
             )
-        )  # fmt: skip
+        )
 
     def _workspace(self, rule: Rule, args: Any, kwargs: Any) -> list[Tensor]:
         return (
-            list(rule.workspace(*self._ghost(args), **self._ghost_words(kwargs)))
+            list(rule.workspace(*self._ghost(args), **self._ghost_kwargs(kwargs)))
             if rule.workspace is not None
             else []
         )
 
-    def _ghost_words(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _ghost_kwargs(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         return {key: self._ghost(value) for key, value in kwargs.items()}
 
     # ---- lifetimes
 
     def _carry(self) -> None:
-        """Give what replaces an input memory of its own, where it would show an input's that is
-        replaced itself.
-        """
+        """Copy a new value to separate memory where it is a view of an input that is replaced."""
         graph = self.graph
         names = {
             node.name: value.name for node, value in self.values.items() if isinstance(value, Ref)
@@ -283,13 +286,13 @@ class _Builder:
                 del graph.carried[output]
 
     def _clone(self, name: str) -> str:
-        """Add a node that copies a tensor; return the copy."""
+        """Add a node that copies a tensor; return the name of the copy."""
         graph, copy = self.graph, f"{name}_copy"
         if copy not in graph.tensors:
-            given = graph.tensors[name]
-            stride = _in_order(given.shape)
+            source = self.graph.tensors[name]
+            stride = _in_order(source.shape)
             self._describe(
-                TensorDesc(copy, given.shape, stride, given.dtype, given.device, TEMPORARY, copy)
+                TensorDesc(copy, source.shape, stride, source.dtype, source.device, TEMPORARY, copy)
             )
             graph.nodes.append(Node(copy, aten.clone.default, ((Ref(name),), {}), (name,), (copy,)))
         return copy
@@ -311,22 +314,22 @@ class _Builder:
                 graph.tensors[target].kind = STATE
 
 
-def _used(graph: fx.Graph) -> set[fx.Node]:
+def _needed_nodes(graph: fx.Graph) -> set[fx.Node]:
     """Return the nodes that an output needs, and those that write to a placeholder."""
-    wanted = [
+    pending = [
         node for node in graph.nodes if node.op == "output" or node.target is aten.copy_.default
     ]
-    found: set[fx.Node] = set()
-    while wanted:
-        node = wanted.pop()
-        if node not in found:
-            found.add(node)
-            wanted.extend(node.all_input_nodes)
-    return found
+    needed: set[fx.Node] = set()
+    while pending:
+        node = pending.pop()
+        if node not in needed:
+            needed.add(node)
+            pending.extend(node.all_input_nodes)
+    return needed
 
 
 def _dense(tensor: Tensor) -> bool:
-    """True where the numbers fill their memory, in whatever order."""
+    """Return whether the elements fill their memory, in any order."""
     steps = sorted(
         (step, size) for size, step in zip(tensor.shape, tensor.stride(), strict=True) if size != 1
     )
@@ -339,7 +342,7 @@ def _dense(tensor: Tensor) -> bool:
 
 
 def _in_order(shape: Sequence[int]) -> tuple[int, ...]:
-    """The steps of a contiguous tensor."""
+    """Return the strides of a contiguous tensor."""
     return tuple(torch.empty(tuple(shape), device="meta").stride())
 
 
@@ -347,7 +350,7 @@ def _is_ref(args: Any, index: int) -> bool:
     return index < len(args) and isinstance(args[index], Ref)
 
 
-def _known(node: fx.Node, tensor: Tensor) -> None:
+def _check_sizes(node: fx.Node, tensor: Tensor) -> None:
     """Raise PlanError where a size is not a number."""
     if not all(type(size) is int for size in (*tensor.shape, *tensor.stride())):
         raise PlanError(
@@ -360,9 +363,7 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n\s*(.*)')
 
 
 def place_of(node: fx.Node) -> str:
-    """Return who asked for an operation: the module's path and the line of source, as far as torch
-    has kept them.
-    """
+    """Return the source of an operation: the module's path and the line, as far as torch knows."""
     parts = []
     stack = node.meta.get("nn_module_stack") or {}
     paths = [str(entry[0]) for entry in stack.values() if entry[0]]
@@ -376,11 +377,11 @@ def place_of(node: fx.Node) -> str:
 
 
 def refuse_unplanned(graph: Graph) -> None:
-    """Raise PlanError where operations have no rule: one line each, with its place."""
+    """Raise PlanError with a line per operation that has no rule, and its place."""
     if graph.unplanned:
         lines = [f"  {node.op} at {node.name} ({node.place})" for node in graph.unplanned]
-        words = (
-            "no rule says how these operations run in planned memory; plan.rule adds one, mode "
+        head = (
+            "these operations have no rule to run in planned memory; plan.rule adds one, mode "
             "eager needs none:"
         )
-        raise PlanError("\n".join([words, *lines]))
+        raise PlanError("\n".join([head, *lines]))

@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Plans for batches of changing size: what roll-outs and evaluations call in the place of a policy.
+"""Plans for batches of changing size, used in place of a policy in rollouts and evaluations.
 
-A plan is for one shape. A batch that fits into the rows of a plan it has, and fills at least half
-of them, goes through that
-one: the rows of a policy do not know of each other, so what stands in the others does not matter.
-Another batch gets a new
-plan: for its own size where it is the largest so far (that of a roll-out never changes), else for
-the next power of two. So an evaluation whose rows end one after another has a handful of plans.
-Threads that come at the same time get twins of a plan: its memory serves one run at a time.
+A plan is for one shape. A batch that fills at least half the rows of an existing plan uses that
+plan: the rows of a policy are independent, so the contents of the other rows do not matter. Any
+other batch gets a new plan, for its own size where it is the largest so far (that of a rollout
+never changes), otherwise for the next power of two. So an evaluation whose rows end one after
+another needs a handful of plans. Threads that run simultaneously get twins of a plan, because a
+plan's memory serves one run at a time.
 """
 
 from __future__ import annotations
@@ -29,19 +28,26 @@ from puffervec.train.policies.protocol import Policy
 from puffervec.wings.plan.build import PlanError
 from puffervec.wings.plan.policy import POLICY_CARRY, TOLERANCES, PolicyPlan, check_mode
 
-MOST_SIZES = 8  # those not used for longest go first
+MOST_SIZES = 8  # The least recently used size is removed first.
 ROUNDED = TOLERANCES[torch.bfloat16]
 
 
 class PlanCache:
-    """A policy (see policies/protocol.py) that acts through plans. May be called by several threads
-    at once; on a GPU, from one stream. What it returns is the caller's.
+    """A policy (see policies/protocol.py) that acts through plans.
+
+    Several threads may call it simultaneously; on a GPU, from one stream. It returns new tensors.
     """
 
     def __init__(self, policy: nn.Module, mode: str, most: int = MOST_SIZES) -> None:
-        """Args: mode: see `compile_policy`; most: sizes that have plans at the same time.
+        """Make a cache without plans.
 
-        Raises: PlanError: the module is not a policy, or an unknown mode.
+        Args:
+            policy: to plan.
+            mode: see `compile_policy`.
+            most: the number of sizes that may have plans simultaneously.
+
+        Raises:
+            PlanError: the module is not a policy, or the mode is unknown.
         """
         check_mode(mode)
         if not isinstance(policy, Policy):
@@ -50,13 +56,13 @@ class PlanCache:
                 "policies/protocol.py): use compile_policy, once per batch size"
             )
         self.policy, self.mode, self.most = policy, mode, most
-        self._plans: OrderedDict[tuple[Any, ...], list[PolicyPlan]] = OrderedDict()  # all of a size
-        self._free: dict[tuple[Any, ...], list[PolicyPlan]] = {}  # those that nobody uses now
+        self._plans: OrderedDict[tuple[Any, ...], list[PolicyPlan]] = OrderedDict()  # by size
+        self._free: dict[tuple[Any, ...], list[PolicyPlan]] = {}  # those not in use
         self._lock = threading.Lock()
 
     @property
     def plans(self) -> list[PolicyPlan]:
-        """All plans: of a size, as many as threads have used at the same time."""
+        """All plans: per size, as many as threads have used simultaneously."""
         return [plan for plans in self._plans.values() for plan in plans]
 
     @property
@@ -71,10 +77,10 @@ class PlanCache:
             for key, plans in self._plans.items()
             if plans
         ]
-        return "\n".join([*lines, f"{self.nbytes:,} bytes in all"])
+        return "\n".join([*lines, f"{self.nbytes:,} bytes in total"])
 
     def initial_state(self, rows: int) -> State:
-        """The policy's."""
+        """Return the policy's initial state."""
         return self.policy.initial_state(rows)
 
     @torch.no_grad()
@@ -85,37 +91,35 @@ class PlanCache:
         reset: Tensor | None = None,
         action_mask: Tensor | None = None,
     ) -> tuple[Heads, Tensor, State]:
-        """See policies/protocol.py. What it returns is the caller's."""
+        """See policies/protocol.py. Returns new tensors."""
         rows = len(next(iter(_fields(obs).values())))
-        key, plan = self._taken((obs, state, reset, action_mask), rows)
+        key, plan = self._acquire((obs, state, reset, action_mask), rows)
         first, *others = plan.inputs
-        given = _fields(obs)
+        fields = _fields(obs)
         for name, room in _fields(first).items():
-            room[:rows].copy_(given[name])
+            room[:rows].copy_(fields[name])
         for room, part in zip(tree_leaves(others), (*state, reset, action_mask), strict=True):
             if room is not None:
                 room[:rows].copy_(part)
         plan.run()
         heads, value, after = plan.outputs
-        found = (
+        results = (
             tuple(x[:rows].clone() for x in heads),
             value[:rows].clone(),
             tuple(x[:rows].clone() for x in after),
         )
         with self._lock:
             self._free.get(key, []).append(plan)
-        return found
+        return results
 
-    def _taken(self, args: tuple[Any, ...], rows: int) -> tuple[tuple[Any, ...], PolicyPlan]:
-        """Return a plan with room for so many rows, which nobody else uses, and under what it is to
-        be given back.
-        """
+    def _acquire(self, args: tuple[Any, ...], rows: int) -> tuple[tuple[Any, ...], PolicyPlan]:
+        """Return an unused plan with room for so many rows, and the key for giving it back."""
         with self._lock:
             kind = _kind(args, rows, self.policy.training)
             size = rows if (rows, *kind) in self._plans else self._size(rows, kind)
             key = (size, *kind)
             if key not in self._plans:
-                self._plans[key], self._free[key] = [self._made(args, size, kind)], []
+                self._plans[key], self._free[key] = [self._make_plan(args, size, kind)], []
                 self._free[key].append(self._plans[key][0])
                 if len(self._plans) > self.most:
                     self._free.pop(self._plans.popitem(last=False)[0])
@@ -126,7 +130,7 @@ class PlanCache:
             return key, self._free[key].pop()
 
     def _size(self, rows: int, kind: tuple[Any, ...]) -> int:
-        """Return the rows of the plan for so many; see the head of this file."""
+        """Return the rows of the plan for so many; see the module docstring."""
         sizes = [key[0] for key in self._plans if key[1:] == kind]
         fitting = [size for size in sizes if rows <= size <= 2 * rows]
         return (
@@ -137,8 +141,8 @@ class PlanCache:
             else 1 << (rows - 1).bit_length()
         )
 
-    def _made(self, args: tuple[Any, ...], rows: int, kind: tuple[Any, ...]) -> PolicyPlan:
-        padded = tree_map(lambda part: _padded(part, rows), args)
+    def _make_plan(self, args: tuple[Any, ...], rows: int, kind: tuple[Any, ...]) -> PolicyPlan:
+        padded = tree_map(lambda part: _pad_rows(part, rows), args)
         rounded = torch.is_autocast_enabled(kind[0])
         return PolicyPlan(
             self.policy, padded, self.mode, POLICY_CARRY, ROUNDED if rounded else None
@@ -146,14 +150,15 @@ class PlanCache:
 
 
 def acting(policy: Any, mode: str) -> Any:
-    """Return what acts for a policy in this mode: the policy itself in mode `eager`, and where it
-    is a pool of policies.
+    """Return the callable that acts for a policy in this mode.
+
+    It is the policy itself in mode `eager`, and where it is a pool of policies.
     """
     return policy if mode == "eager" or isinstance(policy, Pool) else PlanCache(policy, mode)
 
 
 def without_graphs(mode: str) -> str:
-    """Return the mode for where there are no CUDA graphs, or where others make them."""
+    """Return the mode without CUDA graphs, for where there are none or the caller makes them."""
     return mode.removesuffix("+cudagraph") if mode != "cudagraph" else "eager"
 
 
@@ -162,8 +167,10 @@ def _fields(obs: Observation) -> dict[str, Tensor]:
 
 
 def _kind(args: tuple[Any, ...], rows: int, training: bool) -> tuple[Any, ...]:
-    """Return what plans differ in besides the number of rows, the device first. Raises: PlanError:
-    other numbers of rows.
+    """Return the properties, besides the number of rows, that need separate plans; device first.
+
+    Raises:
+        PlanError: the arguments have different numbers of rows.
     """
     obs, state, reset, mask = args
     named = {
@@ -176,8 +183,8 @@ def _kind(args: tuple[Any, ...], rows: int, training: bool) -> tuple[Any, ...]:
     for name, part in named.items():
         if part is not None and len(part) != rows:
             raise PlanError(
-                f"{name} has {len(part)} rows, the observations have {rows}: all must have the "
-                "same number"
+                f"{name} has {len(part)} rows, the observations have {rows}: the numbers must be "
+                "equal"
             )
     device = next(iter(named.values())).device.type
     shapes = tuple(
@@ -186,8 +193,8 @@ def _kind(args: tuple[Any, ...], rows: int, training: bool) -> tuple[Any, ...]:
     return device, shapes, training, torch.is_autocast_enabled(device)
 
 
-def _padded(part: Any, rows: int) -> Any:
-    """A tensor with so many rows, zeros behind its own."""
+def _pad_rows(part: Any, rows: int) -> Any:
+    """Return a tensor padded with zeros to so many rows."""
     if not isinstance(part, Tensor):
         return part
     out = part.new_zeros(rows, *part.shape[1:])

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How an operation runs in planned memory: the tensors it is given, and what is to be called in
-each run.
+"""How an operation runs in planned memory: its tensors, and the calls that each run makes.
 
-Bound once, called often: `Rule.bind` is given the tensors of a node, which stay where they are, and
-returns the calls. None of these may allocate. Numbers that torch would wrap into a tensor at each
-call are wrapped when they are bound.
+`Rule.bind` is called once with the tensors of a node, which keep their addresses, and returns the
+calls. None of these may allocate. Numbers that torch would wrap into a tensor at each call are
+wrapped when they are bound.
 """
 
 from __future__ import annotations
@@ -23,8 +22,13 @@ Work = Callable[[], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """A node with its tensors, which are views on the plan's memory. Attributes: out: as many as
-    the operation returns.
+    """A node with its tensors, which are views on the plan's memory.
+
+    Attributes:
+        op: the operation.
+        out: as many tensors as it returns.
+        args, kwargs: its arguments.
+        workspace: tensors that only this node uses.
     """
 
     op: Any
@@ -36,14 +40,14 @@ class Call:
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """How an operation runs.
+    """A rule for running an operation.
 
     Attributes:
         bind: returns the work of a call, in order.
-        in_place: positions of arguments whose memory the output may take: the work must be right
-        where both are the same.
-        workspace: from the arguments (tensors without memory, on the device `meta`), tensors of
-            that kind that the work needs.
+        in_place: positions of arguments whose memory the output may take. The work must be right
+            where both are one tensor.
+        workspace: takes the arguments (tensors on the device `meta`) and returns meta tensors like
+            those that the work needs.
     """
 
     bind: Callable[[Call], Sequence[Work]]
@@ -55,10 +59,8 @@ class Rule:
 
 
 @functools.cache
-def automatic(op: Any, device: str = "cpu") -> Rule | None:
-    """Return a rule by the operation's own `out=` variant, where torch has a kernel for that; else
-    None.
-    """
+def out_rule(op: Any, device: str = "cpu") -> Rule | None:
+    """Return a rule that calls the operation's `out=` variant; None where torch has no kernel."""
     if not isinstance(op, torch._ops.OpOverload):
         return None
     variant = out_variant(op, device)
@@ -70,11 +72,11 @@ def automatic(op: Any, device: str = "cpu") -> Rule | None:
     ]
     if pointwise and len(tensors) == 2:
         return Rule(functools.partial(_in_one_dtype, variant), tuple(tensors), _casts)
-    return Rule(functools.partial(through, variant), tuple(tensors) if pointwise else ())
+    return Rule(functools.partial(call_out, variant), tuple(tensors) if pointwise else ())
 
 
 def _casts(x: Any, y: Any, *args: Any, **kwargs: Any) -> list[Tensor]:
-    """Room for an operand that torch would cast in each call, in memory of its own."""
+    """Return workspace for an operand that torch would cast, and allocate, in each call."""
     if not isinstance(x, Tensor) or not isinstance(y, Tensor):
         return []
     wanted = torch.result_type(x, y)
@@ -86,7 +88,7 @@ def _casts(x: Any, y: Any, *args: Any, **kwargs: Any) -> list[Tensor]:
 
 
 def _in_one_dtype(variant: Any, call: Call) -> Sequence[Work]:
-    """An operation of two tensors, whose dtypes may differ."""
+    """Bind an operation of two tensors, whose dtypes may differ."""
     work: list[Work] = []
     args, rooms = list(call.args), iter(call.workspace)
     if call.workspace:
@@ -94,44 +96,53 @@ def _in_one_dtype(variant: Any, call: Call) -> Sequence[Work]:
         for index, part in enumerate(args[:2]):
             if part.dtype != wanted:
                 args[index] = next(rooms)
-                work += copying(args[index], part)
-    return [*work, *through(variant, dataclasses.replace(call, args=tuple(args)))]
+                work += copy_work(args[index], part)
+    return [*work, *call_out(variant, dataclasses.replace(call, args=tuple(args)))]
 
 
 def out_variant(op: Any, device: str = "cpu") -> Any:
-    """Return the overload that writes what `op` returns into given tensors, where torch has a
-    kernel for it; else None.
+    """Return the overload that writes the results of `op` into its `out=` tensors.
 
-    Args: device: its type, cpu or cuda.
+    Args:
+        op: an overload.
+        device: its type, cpu or cuda.
+
+    Returns: None where torch has no kernel for it.
     """
     wanted = [(argument.name, str(argument.type)) for argument in op._schema.arguments]
     packet = op.overloadpacket
     for name in packet.overloads():
-        found = getattr(packet, name)
-        given = [
+        overload = getattr(packet, name)
+        inputs = [
             (argument.name, str(argument.type))
-            for argument in found._schema.arguments
+            for argument in overload._schema.arguments
             if not argument.is_out
         ]
-        writes = [argument for argument in found._schema.arguments if argument.is_out]
-        full = f"{found._schema.name}.{found._schema.overload_name}"
-        if given == wanted and len(writes) == len(op._schema.returns) and _has_kernel(full, device):
-            return found
+        writes = [argument for argument in overload._schema.arguments if argument.is_out]
+        full = f"{overload._schema.name}.{overload._schema.overload_name}"
+        if (
+            inputs == wanted
+            and len(writes) == len(op._schema.returns)
+            and _has_kernel(full, device)
+        ):
+            return overload
     return None
 
 
 def _has_kernel(name: str, device: str) -> bool:
-    """True where torch has not made the variant itself."""
+    """Return whether the variant has a kernel, rather than being generated by torch."""
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, device.upper()))
 
 
-def through(variant: Any, call: Call) -> Sequence[Work]:
-    """Call a variant with `out=`; through torch's own function of that name where there is one,
-    which is called faster.
+def call_out(variant: Any, call: Call) -> Sequence[Work]:
+    """Call a variant with `out=`.
 
-    Raises: NotImplementedError: the variant resizes its outputs.
+    Where torch has a function of that name, it is used, because its calls are faster.
+
+    Raises:
+        NotImplementedError: the variant resizes its outputs.
     """
-    args, kwargs = _wrapped(variant, call), call.kwargs
+    args, kwargs = _wrap_numbers(variant, call), call.kwargs
     function = getattr(torch, variant.overloadpacket.__name__, None)
     if function is not None and len(call.out) == 1:
         quick = functools.partial(function, *args, **kwargs)
@@ -148,10 +159,10 @@ def through(variant: Any, call: Call) -> Sequence[Work]:
 
 
 def _try_out(work: Callable[..., Any], out: dict[str, Tensor]) -> None:
-    """Run the work with outputs like these whose memory holds nothing else.
+    """Run the work with outputs like these in separate memory.
 
-    Raises: NotImplementedError: it resizes them, and so would write over other tensors of the
-        arena.
+    Raises:
+        NotImplementedError: it resizes them, and would overwrite other tensors of the arena.
     """
     alone = {
         name: torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
@@ -160,13 +171,11 @@ def _try_out(work: Callable[..., Any], out: dict[str, Tensor]) -> None:
     sizes = [x.untyped_storage().nbytes() for x in alone.values()]
     work(**alone)
     if sizes != [x.untyped_storage().nbytes() for x in alone.values()]:
-        raise NotImplementedError(
-            "its out= variant resizes the result: give it a rule with plan.rule"
-        )
+        raise NotImplementedError("its out= variant resizes the result: add a rule with plan.rule")
 
 
-def _wrapped(variant: Any, call: Call) -> list[Any]:
-    """Arguments, with tensors for numbers that stand in the place of tensors."""
+def _wrap_numbers(variant: Any, call: Call) -> list[Any]:
+    """Return the arguments with tensors for the numbers in the place of tensors."""
     types = [str(argument.type) for argument in variant._schema.arguments]
     return [
         constant(value, call)
@@ -177,16 +186,15 @@ def _wrapped(variant: Any, call: Call) -> list[Any]:
 
 
 def constant(value: float, call: Call) -> Tensor:
-    """Return a number as a tensor that a kernel takes as it is: of the dtype in which the call
-    computes.
-    """
+    """Return a number as a tensor of the dtype in which the call computes."""
     like = next((x for x in call.args if isinstance(x, Tensor) and x.dim()), call.out[0])
     return torch.tensor(value, dtype=torch.result_type(like, value))
 
 
-def copying(target: Tensor, source: Tensor) -> Sequence[Work]:
-    """Return the work of a copy, whatever the dtypes. (Of a transposed matrix torch would copy
-    blocks by way of a buffer.)
+def copy_work(target: Tensor, source: Tensor) -> Sequence[Work]:
+    """Return the work of a copy between any dtypes.
+
+    The added axis keeps torch from copy_work a transposed matrix block by block through a buffer.
     """
     target, source = target.unsqueeze(0), source.expand(target.shape).unsqueeze(0)
     return [functools.partial(target.copy_, source)]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Checks before a run starts that its policies can be planned as `train.plan` says."""
+"""Checks before a run starts that its policies can be planned in their mode `train.plan`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ROWS = 2
 
 
 def check_plans(
-    rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], device: torch.device
+    rows: Mapping[str, PolicyRows], policies: Mapping[str, nn.Module], device: torch.device
 ) -> None:
     """Plan the policies whose `train.plan` is arena for a few rows, without running them.
 
     Args:
         rows: by the names of their policies.
-        given: those policies that do not come from the settings.
+        policies: those that do not come from the settings.
         device: where the run's policies are.
 
     Raises:
@@ -48,12 +48,12 @@ def check_plans(
                 f"train.plan is {mode}, but {missing}; install it, or use eager or arena"
             )
         if mode == "arena":
-            _check_arena(own, given.get(name))
+            _check_arena(own, policies.get(name))
 
 
-def _check_arena(own: PolicyRows, given: nn.Module | None) -> None:
+def _check_arena(own: PolicyRows, module: nn.Module | None) -> None:
     with torch.random.fork_rng(devices=[]):
-        policy: Any = own.build() if given is None else copy.deepcopy(given).cpu()
+        policy: Any = own.build() if module is None else copy.deepcopy(module).cpu()
     storage = Storage(own.group, 1, ROWS, torch.device("cpu"), None, own.section.joint)
     obs = policy_input({key: part[0] for key, part in storage.obs.items()})
     mask = None if storage.action_masks is None else storage.action_masks[0]

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The door of `puffervec.wings.plan`: what `train.plan` asks for, and `puffer-train plan`, which
-prints and draws the planned memory of a policy's forward pass. Imports no torch before something is
-asked for.
+"""Entry points of `puffervec.wings.plan`: the modes of `train.plan`, and `puffer-train plan`.
+
+The command prints and draws the planned memory of a policy's forward pass. torch is imported only
+when a function is called.
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ if TYPE_CHECKING:
     from puffervec.train.policies.mapping import PolicyRows
 
 ABOUT = """\
-  Prints the nodes and tensors of a policy's forward pass, what shares memory, and the bytes: with a buffer per tensor, with
-  aliases only, with reuse over time, and the least that any plan can take. Draws graph and memory as an SVG.
-  TARGET is a run, or an env (its policy with fresh weights).
+  Prints the nodes and tensors of a policy's forward pass, which of them share memory, and the
+  bytes: with a buffer per tensor, with aliases only, with reuse over time, and the least that any
+  plan can take. Draws graph and memory as an SVG. TARGET is a run, or an env (its policy with new
+  weights).
 
-  --batch N             rows at once [default: 64]
-  --out FILE            the picture [default: plan.svg, in the run folder where there is one; several policies: plan-NAME.svg]
+  --batch N             rows of the batch [default: 64]
+  --out FILE            the picture [default: plan.svg, in the run folder where there is one;
+                        several policies: plan-NAME.svg]
   --json                one JSON object instead of tables
-  --policy MODULE:CLASS the run's policy where it is code of yours, which plan imports only if you name it
+  --policy MODULE:CLASS the run's policy where it is code of yours, which plan imports only if you
+                        name it
   --env MODULE:FACTORY  the run's env, likewise
   --config FILE.toml    and for an env all flags of puffer-train train
 """
@@ -41,28 +45,29 @@ BATCH = 64
 
 
 def run(args: list[str], signals: StopSignals) -> None:
-    """`puffer-train plan TARGET`."""
+    """Run `puffer-train plan TARGET`."""
     target = flags.take_target(args)
     batch = flags.whole("--batch", flags.take_option(args, "--batch"), 1) or BATCH
     out, *code = (flags.take_option(args, flag) for flag in ("--out", "--env", "--policy"))
     as_json = flags.take_switch(args, "--json")
     if target is None:
         raise ConfigError(
-            "what? For example: puffer-train plan tag_grid (puffer-train plan --help shows more)"
+            "which target? For example: puffer-train plan tag_grid (puffer-train plan --help shows "
+            "more)"
         )
     if out is not None and (not Path(out).absolute().parent.is_dir() or Path(out).suffix != ".svg"):
-        raise ConfigError(f"--out {out}: give a name that ends in .svg, in a folder that is there")
-    folder, policies = _of_env(target, args) if is_env(target) else _of_run(target, args, code)
-    first, found = Path(out) if out is not None else folder / "plan.svg", {}
+        raise ConfigError(f"--out {out}: the name must end in .svg, in a folder that exists")
+    folder, policies = _load_env(target, args) if is_env(target) else _load_run(target, args, code)
+    first, tables = Path(out) if out is not None else folder / "plan.svg", {}
     for name, (policy, rows) in policies.items():
         file = first if len(policies) == 1 else first.with_stem(f"{first.stem}-{name}")
-        found[name] = _plan(name, policy, rows, batch, file, as_json)
+        tables[name] = _plan(name, policy, rows, batch, file, as_json)
     if as_json:
-        print(json.dumps(found))
+        print(json.dumps(tables))
 
 
-def _of_env(target: str, args: list[str]) -> tuple[Path, dict[str, tuple[Any, PolicyRows]]]:
-    """Return where the picture goes, and policies with fresh weights."""
+def _load_env(target: str, args: list[str]) -> tuple[Path, dict[str, tuple[Any, PolicyRows]]]:
+    """Return the folder for the picture, and an env's policies with new weights."""
     config = flags.settled(TrainConfig.of(target), args)
     from puffervec.train.config.target import env_spec
     from puffervec.train.policies.mapping import policy_rows
@@ -73,7 +78,7 @@ def _of_env(target: str, args: list[str]) -> tuple[Path, dict[str, tuple[Any, Po
     }
 
 
-def _of_run(
+def _load_run(
     target: str, args: list[str], code: list[str | None]
 ) -> tuple[Path, dict[str, tuple[Any, PolicyRows]]]:
     flags.refuse_left(args, "plan")
@@ -97,7 +102,7 @@ def _of_run(
 def _plan(
     name: str, policy: Any, rows: PolicyRows, batch: int, file: Path, as_json: bool
 ) -> dict[str, Any]:
-    """Print the plan of a policy, unless it is wanted as JSON, and draw it."""
+    """Draw the plan of a policy, and print it unless JSON is wanted; return its tables."""
     import torch
 
     from puffervec.train.collect.storage import Storage
@@ -108,51 +113,52 @@ def _plan(
     mask = None if storage.action_masks is None else storage.action_masks[0].fill_(1)
     state = policy.initial_state(batch)
     obs = policy_input({key: part[0] for key, part in storage.obs.items()})
-    made = plan.compile_policy(
+    planned = plan.compile_policy(
         policy, (obs, state, torch.ones(batch, dtype=torch.bool), mask), "eager"
     )
     if not as_json:
-        print(f"policy {name}: {type(policy).__name__}, {batch} rows\n\n{made.describe()}")
+        print(f"policy {name}: {type(policy).__name__}, {batch} rows\n\n{planned.describe()}")
     try:
-        made.draw(file)
+        planned.draw(file)
     except OSError as error:
         raise ConfigError(f"cannot write {file}: {error.strerror}") from error
     if not as_json:
         print(f"{file}: written\n")
-    return made.tables()
+    return planned.tables()
 
 
 def acting(policy: Any, mode: str) -> Any:
-    """Return what acts for a policy in this mode (`puffervec.doors.policy_wrapper`)."""
+    """Return the callable that acts for a policy in a mode (`puffervec.doors.policy_wrapper`)."""
     from puffervec.wings.plan import cache
 
     return cache.acting(policy, cache.without_graphs(mode))
 
 
 def check_plans(
-    rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], device: torch.device
+    rows: Mapping[str, PolicyRows], policies: Mapping[str, nn.Module], device: torch.device
 ) -> None:
-    """Raise ConfigError where policies cannot be planned as their `train.plan` says
-    (puffervec/wings/plan/check.py).
-    """
+    """Raise ConfigError where a policy cannot be planned in its mode `train.plan`; see check.py."""
     from puffervec.wings.plan.check import check_plans
 
-    check_plans(rows, given, device)
+    check_plans(rows, policies, device)
 
 
 def planned_calls(
     policy: nn.Module, args: tuple[Any, ...]
 ) -> dict[str, Callable[[], Callable[[], Any]]]:
-    """Return by mode what plans a policy for these arguments and returns a call of the plan with
-    them.
+    """Return by mode a function that plans a policy for these arguments.
+
+    Each function returns a call of its plan with the arguments.
     """
     from puffervec.wings import plan
 
-    def planned(mode: str) -> Callable[[], Any]:
+    def make_call(mode: str) -> Callable[[], Any]:
         return functools.partial(plan.compile_policy(policy, args, mode), *args)
 
     return {
-        f"plan, {mode}": functools.partial(planned, mode) for mode in plan.MODES if mode != "eager"
+        f"plan, {mode}": functools.partial(make_call, mode)
+        for mode in plan.MODES
+        if mode != "eager"
     }
 
 

@@ -3,8 +3,9 @@
 """A plan as a picture (SVG): the graph, and below it the memory over the same steps.
 
 arcs       from the node that writes a tensor to those that read it
-nodes      one column each, in the order in which they run; views are hollow, since nothing runs
-memory     one map per buffer: steps across, addresses up, a bar for each tensor's memory from its first step to its last
+nodes      one column each, in the order in which they run; views are hollow, as nothing runs
+memory     one map per buffer: steps across, addresses up, and a bar for each tensor's memory
+           from its first step to its last
 """
 
 from __future__ import annotations
@@ -20,8 +21,13 @@ COLUMN, LEFT, RIGHT, TOP = 26.0, 96.0, 24.0, 64.0  # pixels
 ARCS, MAP, GAP = 90.0, 260.0, 46.0
 LEAST_WIDTH = 560.0
 COLORS = {
-    INPUT: "#4c78a8", STATE: "#72b7b2", OUTPUT: "#e45756", SAVED: "#b279a2", WORKSPACE: "#9d755d", "temporary": "#f2a541",
-}  # fmt: skip
+    INPUT: "#4c78a8",
+    STATE: "#72b7b2",
+    OUTPUT: "#e45756",
+    SAVED: "#b279a2",
+    WORKSPACE: "#9d755d",
+    "temporary": "#f2a541",
+}
 INK, PALE = "#222222", "#888888"
 LETTER = 6.6  # Width of a letter at 11 pixels.
 LONGEST = 20  # Letters of a node's label.
@@ -39,44 +45,45 @@ class _Picture:
         self.column = max(COLUMN, (LEAST_WIDTH - LEFT - RIGHT) / steps)
         self.width = LEFT + steps * self.column + RIGHT
         self.maps = [name for name, total in arena.buffers.items() if total]
-        self.base = TOP + ARCS  # where the nodes stand
+        self.base = TOP + ARCS  # y of the nodes
         longest = max([len("outputs"), *(len(node.name) for node in graph.nodes)])
-        self.below = self.base + 44 + LETTER * min(longest, LONGEST)  # where the maps begin
+        self.below = self.base + 44 + LETTER * min(longest, LONGEST)  # y of the first map
         self.height = self.below + sum(self._map_height(name) + GAP for name in self.maps) + 30
 
     def _map_height(self, buffer: str) -> float:
-        """Small buffers get a low map."""
+        """Return the height of a buffer's map, in proportion to its size, at least 36 pixels."""
         return max(36.0, MAP * self.arena.buffers[buffer] / max(self.arena.buffers.values()))
 
     def x(self, step: float) -> float:
-        """The left edge of a step's column."""
+        """Return the left edge of a step's column."""
         return LEFT + step * self.column
 
     def text(self) -> str:
-        """All of it."""
+        """Return the picture."""
         body = [*self._head(), *self._arcs(), *self._nodes()]
         top = self.below
         for name in self.maps:
             body += self._map(name, top)
             top += self._map_height(name) + GAP
-        body += self._key(top)
+        body += self._legend(top)
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:.0f}" height="{self.height:.0f}" '
-            f'viewBox="0 0 {self.width:.0f} {self.height:.0f}" font-family="DejaVu Sans, Arial, sans-serif" font-size="11">\n'
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:.0f}" '
+            f'height="{self.height:.0f}" viewBox="0 0 {self.width:.0f} {self.height:.0f}" '
+            'font-family="DejaVu Sans, Arial, sans-serif" font-size="11">\n'
             f'<rect width="100%" height="100%" fill="white"/>\n' + "\n".join(body) + "\n</svg>\n"
         )
 
     def _head(self) -> Iterator[str]:
         arena = self.arena
         yield _text(16, 26, self.title, font_size=16, font_weight="bold")
-        words = (
+        figures = (
             f"{size(arena.bytes)} with reuse; one buffer per tensor {size(arena.separate)}, "
             f"aliases only {size(arena.aliased)}, bound {size(arena.bound)}"
         )
-        yield _text(16, 44, words, fill=PALE)
+        yield _text(16, 44, figures, fill=PALE)
 
     def _arcs(self) -> Iterator[str]:
-        born = {
+        births = {
             name: step
             for step, node in enumerate(self.graph.nodes, start=1)
             for name in node.outputs
@@ -84,8 +91,8 @@ class _Picture:
         readers = [(step, node.inputs) for step, node in enumerate(self.graph.nodes, start=1)]
         for step, names in [*readers, (self.graph.end, tuple(self.graph.output_names()))]:
             for name in names:
-                if self.graph.root(name).kind != PARAMETER or name in born:
-                    begin, end = self.x(born.get(name, 0) + 0.5), self.x(step + 0.5)
+                if self.graph.root(name).kind != PARAMETER or name in births:
+                    begin, end = self.x(births.get(name, 0) + 0.5), self.x(step + 0.5)
                     rise = min(ARCS - 8, 10 + (end - begin) / 2)
                     peak = f"{(begin + end) / 2:.1f} {self.base - 2 * rise + 8:.1f}"
                     path = f"M{begin:.1f} {self.base:.1f} Q{peak} {end:.1f} {self.base:.1f}"
@@ -95,18 +102,13 @@ class _Picture:
         names = ["inputs", *(node.name for node in self.graph.nodes), "outputs"]
         hollow = [False, *(node.view for node in self.graph.nodes), False]
         for step, (name, empty) in enumerate(zip(names, hollow, strict=True)):
-            x, shown = (
-                self.x(step + 0.5),
-                name if len(name) <= LONGEST else name[: LONGEST - 1] + "…",
-            )
+            x, y = self.x(step + 0.5), self.base + 12
+            label = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
             fill = "white" if empty else INK
-            yield f'<circle cx="{x:.1f}" cy="{self.base:.1f}" r="4.5" fill="{fill}" stroke="{INK}"/>'
-            yield _text(
-                x - 4,
-                self.base + 12,
-                shown,
-                transform=f"rotate(90 {x - 4:.1f} {self.base + 12:.1f})",
+            yield (
+                f'<circle cx="{x:.1f}" cy="{self.base:.1f}" r="4.5" fill="{fill}" stroke="{INK}"/>'
             )
+            yield _text(x - 4, y, label, transform=f"rotate(90 {x - 4:.1f} {y:.1f})")
 
     def _map(self, buffer: str, top: float) -> Iterator[str]:
         height, total = self._map_height(buffer), self.arena.buffers[buffer]
@@ -128,9 +130,10 @@ class _Picture:
         width, height = self.x(block.last + 1) - x, block.size * scale
         names = ", ".join(block.tensors)
         yield (
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{max(height, 0.8):.2f}" fill="{COLORS[kind]}" '
-            f'fill-opacity="0.8" stroke="white" stroke-width="0.6"><title>{escape(names)}: {size(block.size)} at '
-            f"{block.offset:,}, steps {block.first} to {block.last}</title></rect>"
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{max(height, 0.8):.2f}" '
+            f'fill="{COLORS[kind]}" fill-opacity="0.8" stroke="white" stroke-width="0.6">'
+            f"<title>{escape(names)}: {size(block.size)} at {block.offset:,}, steps {block.first} "
+            f"to {block.last}</title></rect>"
         )
         lines = [f"{block.name} {size(block.size)}"]
         if len(lines[0]) * LETTER > width - 6:
@@ -140,13 +143,13 @@ class _Picture:
                 yield _text(x + 4, y + height / 2 + 4 + 13 * (number - (len(lines) - 1) / 2), line)
 
     def _kind(self, block: Block) -> str:
-        """What a block is drawn as: what it is in the end counts."""
+        """Return the kind that colours a block: the first of this list among its tensors'."""
         kinds = [self.graph.tensors[name].kind for name in block.tensors]
         return next(
             kind for kind in (STATE, INPUT, OUTPUT, SAVED, WORKSPACE, "temporary") if kind in kinds
         )
 
-    def _key(self, y: float) -> Iterator[str]:
+    def _legend(self, y: float) -> Iterator[str]:
         x, used = (
             16.0,
             {self._kind(block) for blocks in self.arena.blocks.values() for block in blocks},
@@ -158,7 +161,8 @@ class _Picture:
                 x += 17 + LETTER * len(kind) + 22
 
 
-def _text(x: float, y: float, words: str, **attributes: object) -> str:
-    given = {"fill": INK} | attributes
-    named = " ".join(f'{key.replace("_", "-")}="{value}"' for key, value in given.items())
-    return f'<text x="{x:.1f}" y="{y:.1f}" {named}>{escape(words)}</text>'
+def _text(x: float, y: float, text: str, **attributes: object) -> str:
+    named = " ".join(
+        f'{key.replace("_", "-")}="{value}"' for key, value in ({"fill": INK} | attributes).items()
+    )
+    return f'<text x="{x:.1f}" y="{y:.1f}" {named}>{escape(text)}</text>'

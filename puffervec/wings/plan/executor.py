@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Runs a placed graph: every node writes into its view of the arena, nothing is allocated after the
-first run.
+"""Runs a placed graph: every node writes into its view of the arena.
 
-The calls are bound once, with their tensors; a run goes through the list. Parameters are read where
-they stand, so an optimizer that updates them in place needs no new plan; where one has been given
-other memory since, the calls are bound anew.
+The calls are bound once, with their tensors, and each run makes them in order. Nothing is allocated
+after the first run. Parameters are read in place, so an optimizer that updates them in place needs
+no new plan; where a parameter's memory has changed, the calls are bound again.
 """
 
 from __future__ import annotations
@@ -17,32 +16,36 @@ from torch import Tensor
 
 from puffervec.wings.plan.arena import ALIGNMENT, Arena
 from puffervec.wings.plan.build import PlanError, refuse_unplanned
-from puffervec.wings.plan.calls import Call, Rule, Work, copying
-from puffervec.wings.plan.ir import Graph, Node, TensorDesc, replaced
+from puffervec.wings.plan.calls import Call, Rule, Work, copy_work
+from puffervec.wings.plan.ir import Graph, Node, TensorDesc, substitute
 from puffervec.wings.plan.rules import find
 
 POISON = 0xFF  # In each byte: NaN as a float, -1 as a signed whole number.
 
 
 class PolicyExecutor:
-    """A graph in memory of its own.
+    """A graph with memory.
 
     Attributes:
         tensors: every tensor of the graph by name, as a view on its buffer or parameter.
-        inputs: what the caller writes before each run, in the order of `graph.inputs` (None where
-        no tensor is taken).
-        outputs: what it reads after it, in the order of `graph.outputs`; overwritten by the next
-        run.
-        buffers: the memory, bytes, by the name of the buffer.
+        inputs: tensors that the caller writes before each run, in the order of `graph.inputs` (None
+            where no tensor is taken).
+        outputs: results of a run, in the order of `graph.outputs`; the next run overwrites them.
+        buffers: the memory as bytes, by the name of the buffer.
     """
 
     def __init__(
         self, graph: Graph, arena: Arena, parameters: Callable[[], Mapping[str, Tensor]] = dict
     ) -> None:
-        """Args: arena: of `arena.place`; parameters: returns the tensors of kind parameter by name,
-            as they are now.
+        """Allocate the buffers and bind the calls.
 
-        Raises: PlanError: operations without a rule, each with its place.
+        Args:
+            graph: placed.
+            arena: of `arena.place`.
+            parameters: returns the current tensors of kind parameter by name.
+
+        Raises:
+            PlanError: operations without a rule, each with its place.
         """
         refuse_unplanned(graph)
         self.graph, self.arena, self._parameters = graph, arena, parameters
@@ -58,32 +61,33 @@ class PolicyExecutor:
         return self.arena.bytes
 
     def _bind(self) -> None:
-        """Make the tensors and the calls; each call runs once, so that what libraries set up is set
-        up.
+        """Make the tensors and the calls.
+
+        Each call runs once, so that libraries set up what they need.
         """
-        given = {**self.graph.constants, **self._parameters()}
-        self._held = {name: given[name] for name in self.graph.parameters}
+        parameters = {**self.graph.constants, **self._parameters()}
+        self._held = {name: parameters[name] for name in self.graph.parameters}
         self._pointers = {name: tensor.data_ptr() for name, tensor in self._held.items()}
         self.tensors = {name: self._view(tensor) for name, tensor in self.graph.tensors.items()}
         self.inputs = [None if name is None else self.tensors[name] for name in self.graph.inputs]
-        self.outputs = [replaced(value, self.tensors) for value in self.graph.outputs]
+        self.outputs = [substitute(value, self.tensors) for value in self.graph.outputs]
         written = {name: self._held[name].detach() for name in set(self.arena.inside.values())}
-        kept = {name: tensor.clone() for name, tensor in written.items()}
+        before = {name: tensor.clone() for name, tensor in written.items()}
         with torch.no_grad():
             self._work = [self._bind_node(node) for node in self.graph.nodes]
         for name, tensor in written.items():
-            tensor.copy_(kept[name])
+            tensor.copy_(before[name])
         for raw in self.buffers.values():
             raw.zero_()
         pairs = (
             (self.tensors[target], self.tensors[output])
             for output, target in self.arena.copies.items()
         )
-        self._copies = [work for target, source in pairs for work in copying(target, source)]
+        self._copies = [work for target, source in pairs for work in copy_work(target, source)]
         self._calls = [call for work in (*self._work, self._copies) for call in work]
 
     def _view(self, tensor: TensorDesc) -> Tensor:
-        """Return a tensor in its memory."""
+        """Return a tensor as a view on its memory."""
         parameter = self._held.get(self.arena.inside.get(tensor.name, tensor.base))
         if parameter is not None:
             memory = parameter.detach()
@@ -95,23 +99,29 @@ class PolicyExecutor:
             )
         else:
             flat, begin = self.buffers[tensor.buffer], tensor.offset
-        return flat.narrow(0, begin, tensor.nbytes).view(tensor.dtype).as_strided(
-            tensor.shape, tensor.stride, (flat.storage_offset() + begin) // tensor.dtype.itemsize
-        )  # fmt: skip
+        return (
+            flat.narrow(0, begin, tensor.nbytes)
+            .view(tensor.dtype)
+            .as_strided(
+                tensor.shape,
+                tensor.stride,
+                (flat.storage_offset() + begin) // tensor.dtype.itemsize,
+            )
+        )
 
     def _bind_node(self, node: Node) -> list[Work]:
-        """Return what a node does in a run."""
+        """Return the work of a node in each run."""
         if node.view:
             return []
-        args, kwargs = replaced(node.arguments, self.tensors)
+        args, kwargs = substitute(node.arguments, self.tensors)
         out = tuple(self.tensors[name] for name in node.outputs)
         call = Call(
             node.op, out, tuple(args), kwargs, tuple(self.tensors[name] for name in node.workspace)
         )
-        found = find(node.op, out[0].device)
-        assert isinstance(found, Rule)
+        rule = find(node.op, out[0].device)
+        assert isinstance(rule, Rule)
         try:
-            work = list(found.bind(call))
+            work = list(rule.bind(call))
             for part in work:
                 part()
         except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
@@ -119,7 +129,7 @@ class PolicyExecutor:
         return work
 
     def run(self) -> None:
-        """Do everything once: inputs as they stand, outputs into `outputs`."""
+        """Run all calls once: read `inputs`, write `outputs`."""
         for name, pointer in self._pointers.items():
             if self._held[name].data_ptr() != pointer:
                 self._bind_again()
@@ -128,17 +138,18 @@ class PolicyExecutor:
             call()
 
     def _bind_again(self) -> None:
-        """A parameter has other memory now. What the caller has written stays: binding runs every
-        call once.
-        """
-        kept = {name: self.tensors[name].clone() for name in self.graph.inputs if name is not None}
+        """Bind again after a parameter's memory has changed; the inputs keep their values."""
+        inputs = {
+            name: self.tensors[name].clone() for name in self.graph.inputs if name is not None
+        }
         self._bind()
-        for name, value in kept.items():
+        for name, value in inputs.items():
             self.tensors[name].copy_(value)
 
     def run_poisoned(self) -> None:
-        """Run with every byte that nobody needs overwritten before each node: the outputs must be
-        as those of `run`.
+        """Run with every unneeded byte overwritten before each node.
+
+        The outputs must equal those of `run`.
         """
         for step, work in enumerate((*self._work, self._copies), start=1):
             for name, raw in self.buffers.items():
@@ -152,8 +163,6 @@ class PolicyExecutor:
 
 
 def _memory(size: int, owner: TensorDesc) -> Tensor:
-    """Return zeroed bytes that begin on a multiple of ALIGNMENT. Args: owner: a tensor that will
-    lie there.
-    """
+    """Return zeroed bytes aligned to ALIGNMENT. Args: owner: a tensor that will lie there."""
     raw = torch.zeros(size + ALIGNMENT, dtype=torch.uint8, device=owner.device)
     return raw.narrow(0, -raw.data_ptr() % ALIGNMENT, size)

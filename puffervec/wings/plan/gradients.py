@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The rules of this package for backward passes; kernels.py has those of forward passes."""
+"""Rules for the operations of backward passes; kernels.py has those of forward passes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from puffervec.train.policies.memory import recurrence_grad_into, recurrence_into
 from puffervec.train.policies.object_set import encoder_grad_into
-from puffervec.wings.plan.calls import Call, Work, copying
+from puffervec.wings.plan.calls import Call, Work, copy_work
 from puffervec.wings.plan.kernels import kernel
 
 aten = torch.ops.aten
@@ -22,17 +22,17 @@ aten = torch.ops.aten
 
 @kernel(aten.new_empty_strided.default)
 def _nothing(call: Call) -> Sequence[Work]:
-    """Memory that somebody else fills."""
+    """Do nothing: other operations fill this memory."""
     return []
 
 
 @kernel(aten.copy.default)
 def _copy(call: Call) -> Sequence[Work]:
-    return copying(call.out[0], call.args[1])
+    return copy_work(call.out[0], call.args[1])
 
 
 def _columns(grad: Tensor, x: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> list[Tensor]:
-    """One sample's patches, and the gradient of them."""
+    """Return workspace for one sample's patches and their gradient."""
     groups, pixels = args[6], math.prod(grad.shape[2:])
     size = weight.shape[1] * groups * math.prod(weight.shape[2:])
     return [x.new_empty(size, pixels), x.new_empty(size, pixels)]
@@ -40,13 +40,11 @@ def _columns(grad: Tensor, x: Tensor, weight: Tensor, *args: Any, **kwargs: Any)
 
 @kernel(aten.convolution_backward.default, workspace=_columns)
 def _convolution_backward(call: Call) -> Sequence[Work]:
-    """Sample by sample, as the forward rule works: gradients of the patches go back to where they
-    were taken from.
-    """
+    """Work sample by sample, as the forward rule does, and scatter the gradients of the patches."""
     grad, x, weight, _, stride, padding, dilation, _, _, groups, mask = call.args
     columns, column_grads = (part.view(groups, -1, part.shape[1]) for part in call.workspace)
-    made = iter(call.out)
-    x_grad, weight_grad, bias_grad = (next(made) if wanted else None for wanted in mask)
+    outputs = iter(call.out)
+    x_grad, weight_grad, bias_grad = (next(outputs) if wanted else None for wanted in mask)
     matrices = weight.view(groups, weight.shape[0] // groups, -1)
     pixels = grad.view(len(grad), groups, matrices.shape[1], -1)
     patches = list(weight.shape[2:]), dilation, padding, stride
@@ -84,9 +82,7 @@ def _recurrence_grad(call: Call) -> Sequence[Work]:
 
 
 def _set_workspace(grad: Tensor, objects: Tensor, first: Tensor, *args: Any) -> list[Tensor]:
-    """The first weight transposed, its gradient likewise, and objects and gradient in order of
-    memory.
-    """
+    """Return workspace for the first weight and its gradient, transposed, and dense operands."""
     turned = first.shape[::-1]
     return [
         first.new_empty(turned),
@@ -100,13 +96,13 @@ def _set_workspace(grad: Tensor, objects: Tensor, first: Tensor, *args: Any) -> 
 def _encode_set_grad(call: Call) -> Sequence[Work]:
     grad, objects, first, second, winners = call.args
     first_t, room, dense_objects, dense_grad = call.workspace
-    given = dense_objects.view(-1, *objects.shape[-2:])
+    rows = dense_objects.view(-1, *objects.shape[-2:])
     work = encoder_grad_into(
-        (call.out[0], call.out[1]), dense_grad, given, second.detach(), winners, first_t, room
+        (call.out[0], call.out[1]), dense_grad, rows, second.detach(), winners, first_t, room
     )
     return [
-        *copying(dense_objects, objects),
-        *copying(dense_grad, grad),
-        *copying(first_t, first.detach().t()),
+        *copy_work(dense_objects, objects),
+        *copy_work(dense_grad, grad),
+        *copy_work(first_t, first.detach().t()),
         work,
     ]

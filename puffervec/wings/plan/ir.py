@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The intermediate representation of a plan: what runs, and which memory it touches. Pure data:
-`build.py` makes it from a graph of torch, `arena.py` fills in the addresses, `executor.py` runs it.
+"""The intermediate representation of a plan: the operations, and the memory that they use.
+
+It is pure data: `build.py` makes it from a torch graph, `arena.py` fills in the addresses,
+`executor.py` runs it.
 
     step 0            1          2     ...   len(nodes)      len(nodes) + 1
     inputs written    node 0     node 1      the last node   outputs read
 
-A tensor is born at the step that writes it and is last used at the last step that reads it. A view
-is a tensor too: its `base` says in whose memory it lies.
+A tensor's lifetime begins at the step that writes it and ends at the last step that reads it. A
+view is a tensor too; its `base` is the tensor in whose memory it lies.
 """
 
 from __future__ import annotations
@@ -25,25 +27,27 @@ KINDS = (INPUT, STATE, OUTPUT, PARAMETER, SAVED, TEMPORARY, WORKSPACE)
 
 @dataclasses.dataclass(frozen=True)
 class Ref:
-    """Stands for a tensor among the arguments of a node."""
+    """Reference to a tensor among the arguments of a node."""
 
     name: str
 
 
 @dataclasses.dataclass
 class TensorDesc:
-    """One tensor.
+    """A tensor of a graph.
 
     Attributes:
-        shape, stride: in numbers. dtype, device: where and what.
+        name: unique in the graph.
+        shape, stride: in elements.
+        dtype, device: as of torch.
         kind: input (the caller writes it before each run), state (stays from run to run), output,
-            parameter (memory of its own, outside of the plan), saved (for the backward pass),
-            temporary, or workspace (of one node).
-        base: the tensor in whose memory it lies: itself, unless it is a view. start: its first byte
-        there.
-        buffer, offset: where arena.py put it: the name of a buffer ("" for what lies in a
-        parameter), and bytes in it.
-        first, last: the steps between which its own numbers are needed; `last` is -1 where nobody
+            parameter (outside the plan's memory), saved (for the backward pass), temporary, or
+            workspace (of one node).
+        base: the tensor in whose memory it lies: itself, unless it is a view.
+        start: its first byte in the base.
+        buffer, offset: assigned by arena.py: the name of a buffer ("" for a tensor in a parameter),
+            and the offset in bytes.
+        first, last: the steps between which its own elements are needed; `last` is -1 where no step
             reads it.
     """
 
@@ -62,7 +66,7 @@ class TensorDesc:
 
     @property
     def nbytes(self) -> int:
-        """Bytes from the first number to the last, gaps between them counted."""
+        """Bytes from the first element to the last, gaps included."""
         if 0 in self.shape:
             return 0
         reach = 1 + sum(
@@ -72,32 +76,37 @@ class TensorDesc:
 
     @property
     def is_view(self) -> bool:
-        """True where another tensor's memory is shown."""
+        """Whether it lies in another tensor's memory."""
         return self.base != self.name
 
     def table(self) -> dict[str, Any]:
-        """As JSON values."""
-        found = dataclasses.asdict(self) | {
+        """Return the tensor as JSON values."""
+        values = dataclasses.asdict(self) | {
             "dtype": short(self.dtype),
             "device": str(self.device),
             "bytes": self.nbytes,
         }
         return {
-            key: list(value) if isinstance(value, tuple) else value for key, value in found.items()
+            key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
         }
 
 
 @dataclasses.dataclass
 class Node:
-    """One operation.
+    """An operation of a graph.
 
     Attributes:
-        op: what torch calls it. arguments: positional and by name, with a `Ref` for each tensor.
-        inputs, outputs: tensors, by name; parameters: those of the inputs that are parameters.
-        in_place: inputs whose memory the output may take, if nobody needs them afterwards.
-        view: nothing runs, the output shows an input's memory. planned: a rule says how it runs.
+        name: unique in the graph.
+        op: torch's operation.
+        arguments: positional and keyword arguments, with a `Ref` for each tensor.
+        inputs, outputs: names of tensors.
+        parameters: the inputs that are parameters.
+        in_place: inputs whose memory the output may take, if no later step needs them.
+        view: nothing runs; the output is a view of an input.
+        planned: whether a rule exists.
         workspace: tensors that only this node uses.
-        place: who asked for it: the module, and the line of source where that is known.
+        workspace_bytes: their size.
+        place: the module, and the line of source where that is known.
     """
 
     name: str
@@ -115,7 +124,7 @@ class Node:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """Arguments that are no tensors, by the names that the operation has for them."""
+        """Arguments that are not tensors, by their names in the operation's schema."""
         args, kwargs = self.arguments
         names = (
             [argument.name for argument in self.op._schema.arguments]
@@ -128,7 +137,7 @@ class Node:
         return {name: value for name, value in named.items() if not any(True for _ in refs(value))}
 
     def table(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the node as JSON values."""
         plain = {
             key: getattr(self, key)
             for key in ("name", "view", "planned", "workspace_bytes", "place")
@@ -149,10 +158,12 @@ class Graph:
     """Nodes in the order in which they run, and their tensors.
 
     Attributes:
-        inputs: what the caller writes, in the order of the graph's placeholders; None for those
-        that are no tensors.
-        outputs: what it reads: tensors, or constants.
-        carried: by output: the input or parameter that it replaces for the next run.
+        nodes: in order.
+        tensors: by name.
+        inputs: names of the tensors that the caller writes, in the order of the graph's
+            placeholders; None for placeholders that are not tensors.
+        outputs: results: tensors, or constants.
+        carried: by output, the input or parameter that it replaces for the next run.
         constants: parameters that the graph itself holds, by name.
     """
 
@@ -170,7 +181,7 @@ class Graph:
 
     @property
     def parameters(self) -> list[str]:
-        """Names of tensors whose memory is not the plan's, views left out."""
+        """Names of the tensors outside the plan's memory, without views."""
         return [
             name
             for name, tensor in self.tensors.items()
@@ -178,7 +189,7 @@ class Graph:
         ]
 
     def root(self, name: str) -> TensorDesc:
-        """The tensor whose memory a tensor shows."""
+        """Return the tensor in whose memory a tensor lies."""
         return self.tensors[self.tensors[name].base]
 
     @property
@@ -187,11 +198,11 @@ class Graph:
         return [node for node in self.nodes if not node.planned]
 
     def output_names(self) -> list[str]:
-        """The outputs that are tensors."""
+        """Return the names of the outputs that are tensors."""
         return [ref.name for value in self.outputs for ref in refs(value)]
 
     def tables(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the graph as JSON values."""
         return {
             "nodes": [node.table() for node in self.nodes],
             "tensors": [tensor.table() for tensor in self.tensors.values()],
@@ -213,24 +224,24 @@ def refs(value: Any) -> Iterator[Ref]:
             yield from refs(item)
 
 
-def replaced(value: Any, tensors: Mapping[str, Any]) -> Any:
-    """Return an argument with what `tensors` has in the place of each `Ref`."""
+def substitute(value: Any, tensors: Mapping[str, Any]) -> Any:
+    """Return an argument with each `Ref` replaced by the entry of `tensors` of that name."""
     if isinstance(value, Ref):
         return tensors[value.name]
     if isinstance(value, (list, tuple)):
-        return type(value)([replaced(item, tensors) for item in value])
+        return type(value)([substitute(item, tensors) for item in value])
     if isinstance(value, dict):
-        return {key: replaced(item, tensors) for key, item in value.items()}
+        return {key: substitute(item, tensors) for key, item in value.items()}
     return value
 
 
 def short(dtype: torch.dtype) -> str:
-    """`float32` instead of `torch.float32`."""
+    """Return `float32` instead of `torch.float32`."""
     return str(dtype).removeprefix("torch.")
 
 
 def _plain(value: Any) -> Any:
-    """A JSON value that says the same."""
+    """Return a value as JSON."""
     if isinstance(value, Ref):
         return value.name
     if isinstance(value, (list, tuple)):

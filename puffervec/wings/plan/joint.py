@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""From a policy and a loss to one graph of forward pass, loss and backward pass.
+"""Traces a policy and a loss to one graph of forward pass, loss and backward pass.
 
-AOTAutograd traces it. Operations that have no rule here are taken apart into ones that have, where
-torch knows how; all others stay whole, so that what runs is what runs without a plan. Random
-numbers become inputs: see `Noise`.
+AOTAutograd traces it. Operations without a rule are decomposed into ones that have one, where torch
+knows how; all others stay whole, so the plan runs the same operations as eager. Random numbers
+become inputs: see `Noise`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ Loss = Callable[[Any, Any], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Noise:
-    """An input of the graph that is filled with random numbers before each run: uniform in [0, 1),
-    or standard normal.
+    """An input of the graph that is filled with random numbers before each run.
+
+    Attributes:
+        name: of the input.
+        normal: draw from the standard normal distribution, not uniformly from [0, 1).
     """
 
     name: str
@@ -54,13 +57,13 @@ class Joint:
     """Forward pass, loss and backward pass.
 
     Attributes:
-        graph: its outputs are the leaves of what the loss returns, then one gradient per name in
-        `gradients`.
-        module: the same as a module of torch, for whoever wants to compare.
-        sources: the parameter or buffer of the policy that each parameter of the graph is, by name.
+        graph: its outputs are the leaves of the loss's results, then one gradient per name in
+            `gradients`.
+        module: the graph as a torch module, for comparisons.
+        sources: by name of a parameter of the graph, the name of the policy's parameter or buffer.
         gradients: names of the policy's parameters, in the order of their gradients.
-        noise: inputs behind those of the batch.
-        loss_spec: how the leaves of what the loss returns hang together.
+        noise: inputs that follow those of the batch.
+        loss_spec: tree structure of the loss's results.
     """
 
     graph: Graph
@@ -72,7 +75,7 @@ class Joint:
 
 
 class _Both(nn.Module):
-    """A policy and its loss as one module of tensors."""
+    """A policy and its loss as one module that takes and returns tensors."""
 
     def __init__(self, policy: nn.Module, loss: Loss, batch: Any) -> None:
         super().__init__()
@@ -81,34 +84,39 @@ class _Both(nn.Module):
         self.loss_spec: TreeSpec | None = None
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        given = iter(tensors)
-        leaves = [next(given) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
-        found, self.loss_spec = tree_flatten(
+        rest = iter(tensors)
+        leaves = [next(rest) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
+        results, self.loss_spec = tree_flatten(
             self._loss(self.policy, tree_unflatten(leaves, self._spec))
         )
-        if not found or not isinstance(found[0], Tensor) or found[0].numel() != 1:
+        if not results or not isinstance(results[0], Tensor) or results[0].numel() != 1:
             raise PlanError(
                 "the loss must return a tensor with one number, or a tuple that begins with it"
             )
-        return found[0].view(()), *(leaf.detach().clone() for leaf in found[1:])
+        return results[0].view(()), *(leaf.detach().clone() for leaf in results[1:])
 
 
 def trace_joint(policy: nn.Module, loss: Loss, batch: Any) -> Joint:
     """Return the graph of a gradient step without the optimizer, for a batch of this shape.
 
-    Args: loss: takes the policy and the batch; returns a number to descend, or a tuple that begins
-    with it, as tensors.
-    Raises: PlanError: torch cannot trace it, or random numbers that cannot be inputs.
+    Args:
+        policy: with parameters.
+        loss: takes the policy and the batch; returns a number to minimize, or a tuple that begins
+            with it, as tensors.
+        batch: example inputs.
+
+    Raises:
+        PlanError: torch cannot trace it, or random numbers cannot become inputs.
     """
     both = _Both(policy, loss, batch)
     tensors = [leaf.detach() for leaf in tree_flatten(batch)[0] if isinstance(leaf, Tensor)]
-    unreached, places = _tried(both, tensors)
+    unused, places = _run_once(both, tensors)
     try:
-        for parameter in unreached:  # AOTAutograd wants a gradient for each
+        for parameter in unused:  # AOTAutograd wants a gradient for each parameter.
             parameter.requires_grad_(False)
-        module, signature = _traced(both, tensors)
+        module, signature = _trace(both, tensors)
     finally:
-        for parameter in unreached:
+        for parameter in unused:
             parameter.requires_grad_(True)
     noise = tuple(_noise_as_inputs(module, places))
     backward = signature.backward_signature
@@ -145,8 +153,8 @@ def _outputs(module: fx.GraphModule) -> list[str]:
 # ---- tracing -------------------------------------------------------------------------------------
 
 
-def _traced(both: _Both, tensors: list[Tensor]) -> tuple[fx.GraphModule, Any]:
-    """Trace until every operation has a rule, or torch knows no way to take it apart."""
+def _trace(both: _Both, tensors: list[Tensor]) -> tuple[fx.GraphModule, Any]:
+    """Trace until every operation has a rule, or torch cannot decompose it further."""
     known = {**core_aten_decompositions(), **_RANDOM}
     table: dict[Any, Any] = dict(_RANDOM)
     while True:
@@ -165,7 +173,7 @@ def _export(
             warnings.catch_warnings(),
             keep_whole(),
             sdpa_kernel(SDPBackend.MATH),
-        ):  # fused backward passes have no rule
+        ):  # Fused backward passes have no rule.
             warnings.simplefilter("ignore")
             traced = aot_export_module(
                 both, tensors, trace_joint=True, output_loss_index=0, decompositions=table
@@ -196,14 +204,12 @@ def _needs_rule(node: fx.Node) -> bool:
 
 
 def _device(node: fx.Node) -> torch.device:
-    made = tree_flatten(node.meta.get("val"))[0]
-    return next((leaf.device for leaf in made if isinstance(leaf, Tensor)), torch.device("cpu"))
+    leaves = tree_flatten(node.meta.get("val"))[0]
+    return next((leaf.device for leaf in leaves if isinstance(leaf, Tensor)), torch.device("cpu"))
 
 
 def _mark(graph: Graph, loss: str, places: Mapping[Any, str]) -> None:
-    """Say which tensors the backward pass needs of the forward pass, and who asked for the
-    operations.
-    """
+    """Mark the tensors that are saved for the backward pass; set the places of operations."""
     end = next(step for step, node in enumerate(graph.nodes, start=1) if loss in node.outputs)
     for tensor in graph.tensors.values():
         if tensor.kind == TEMPORARY and tensor.first <= end < graph.root(tensor.name).last:
@@ -213,22 +219,23 @@ def _mark(graph: Graph, loss: str, places: Mapping[Any, str]) -> None:
 
 
 class _Places(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes who asked for each operation first. Attributes: found: a line of source, by operation."""
+    """Records the source line that first called each operation, in `lines`."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.found: dict[Any, str] = {}
+        self.lines: dict[Any, str] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func not in self.found:
+        if func not in self.lines:
             frame = [frame for frame in askers() if frame.filename != __file__][-1]
-            self.found[func] = f"{frame.filename}:{frame.lineno}: {frame.line}"
+            self.lines[func] = f"{frame.filename}:{frame.lineno}: {frame.line}"
         return func(*args, **(kwargs or {}))
 
 
-def _tried(both: _Both, tensors: list[Tensor]) -> tuple[list[nn.Parameter], dict[Any, str]]:
-    """Run the loss once, as it stands. Returns the parameters that it does not reach, and who asks
-    for which operation.
+def _run_once(both: _Both, tensors: list[Tensor]) -> tuple[list[nn.Parameter], dict[Any, str]]:
+    """Run the loss once without a plan.
+
+    Returns: the parameters that the loss does not depend on, and the source line of each operation.
     """
     with _Places() as places:
         loss = both(*tensors)[0]
@@ -238,15 +245,15 @@ def _tried(both: _Both, tensors: list[Tensor]) -> tuple[list[nn.Parameter], dict
     grads = torch.autograd.grad(loss, parameters, allow_unused=True)
     return [
         parameter for parameter, grad in zip(parameters, grads, strict=True) if grad is None
-    ], places.found
+    ], places.lines
 
 
 # ---- random numbers ------------------------------------------------------------------------------
 
 
 def _dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    kept = torch.rand_like(x) >= p
-    return x * kept * (1.0 / (1.0 - p) if p < 1 else 0.0), kept
+    mask = torch.rand_like(x) >= p
+    return x * mask * (1.0 / (1.0 - p) if p < 1 else 0.0), mask
 
 
 def _bernoulli(x: Tensor, p: float | None = None, *, generator: Any = None) -> Tensor:
@@ -267,8 +274,10 @@ _DRAWS = {
 
 
 def _noise_as_inputs(module: fx.GraphModule, places: Mapping[Any, str]) -> Iterator[Noise]:
-    """Replace what draws random numbers by placeholders behind the others. Raises: PlanError: other
-    draws than these.
+    """Replace random draws by placeholders that follow the others.
+
+    Raises:
+        PlanError: other draws than these.
     """
     last = [node for node in module.graph.nodes if node.op == "placeholder"][-1]
     for node in list(module.graph.nodes):

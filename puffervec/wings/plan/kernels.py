@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The rules of this package: operations that torch has no `out=` kernel for, or one that allocates."""
+"""Rules for operations without an `out=` kernel in torch, or with one that allocates."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from torch import Tensor
 
 from puffervec._ffi import ffi, lib
 from puffervec.train.policies.object_set import encoder_into
-from puffervec.wings.plan.calls import Call, Rule, Work, constant, copying, through
+from puffervec.wings.plan.calls import Call, Rule, Work, call_out, constant, copy_work
 
 aten = torch.ops.aten
-KERNELS: dict[tuple[Any, str], Rule] = {}  # by operation and type of device
+KERNELS: dict[tuple[Any, str], Rule] = {}  # By operation and type of device.
 DEVICES = ("cpu", "cuda")
 
 
@@ -27,9 +27,12 @@ def kernel(
     workspace: Callable[..., Sequence[Tensor]] | None = None,
     device: str = "",
 ) -> Callable[[Callable[[Call], Sequence[Work]]], Callable[[Call], Sequence[Work]]]:
-    """Give operations a rule: the function below is called once with a `Call` and returns the work.
+    """Register a function as the rule of operations: it is called once and returns the work.
 
-    Args: in_place, workspace: see `Rule`; device: the only type that it is for.
+    Args:
+        ops: the operations.
+        in_place, workspace: see `Rule`.
+        device: the only type of device that the rule is for; "" for all.
     """
 
     def add(function: Callable[[Call], Sequence[Work]]) -> Callable[[Call], Sequence[Work]]:
@@ -51,14 +54,24 @@ def kernel(
     in_place=(),
 )
 def _copy(call: Call) -> Sequence[Work]:
-    return copying(call.out[0], call.args[0])
+    return copy_work(call.out[0], call.args[0])
 
 
 @kernel(
-    aten.full.default, aten.full_like.default, aten.zeros.default, aten.zeros_like.default, aten.ones.default,
-    aten.ones_like.default, aten.scalar_tensor.default, aten.new_zeros.default, aten.new_ones.default,
-    aten.new_full.default, aten.empty.memory_format, aten.empty_like.default, aten.new_empty.default,
-)  # fmt: skip
+    aten.full.default,
+    aten.full_like.default,
+    aten.zeros.default,
+    aten.zeros_like.default,
+    aten.ones.default,
+    aten.ones_like.default,
+    aten.scalar_tensor.default,
+    aten.new_zeros.default,
+    aten.new_ones.default,
+    aten.new_full.default,
+    aten.empty.memory_format,
+    aten.empty_like.default,
+    aten.new_empty.default,
+)
 def _fill(call: Call) -> Sequence[Work]:
     name = call.op._schema.name
     if "full" in name:
@@ -74,25 +87,24 @@ def _fill(call: Call) -> Sequence[Work]:
 def _arange(call: Call) -> Sequence[Work]:
     limits = call.args if len(call.args) > 1 else (0, *call.args)
     values = torch.arange(*limits, dtype=call.out[0].dtype, device=call.out[0].device)
-    return copying(call.out[0], values)
+    return copy_work(call.out[0], values)
 
 
-# ---- one operation in other words ----------------------------------------------------------------
+# ---- operations in terms of others ---------------------------------------------------------------
 
 
 @kernel(aten.relu.default, in_place=(0,))
 def _relu(call: Call) -> Sequence[Work]:
-    return [
-        functools.partial(torch.clamp_min, call.args[0], 0, out=call.out[0])
-    ]  # as torch's own relu does
+    # torch's own relu is implemented this way too.
+    return [functools.partial(torch.clamp_min, call.args[0], 0, out=call.out[0])]
 
 
 @kernel(aten.rsub.Scalar, aten.rsub.Tensor, in_place=(0, 1))
 def _rsub(call: Call) -> Sequence[Work]:
     x, other, *rest = call.args
     alpha = rest[0] if rest else call.kwargs.get("alpha", 1)
-    given = other if isinstance(other, Tensor) else constant(other, call)
-    return [functools.partial(torch.sub, given, x, alpha=alpha, out=call.out[0])]
+    minuend = other if isinstance(other, Tensor) else constant(other, call)
+    return [functools.partial(torch.sub, minuend, x, alpha=alpha, out=call.out[0])]
 
 
 _COMPARED: dict[Any, Callable[..., Any]] = {
@@ -139,7 +151,7 @@ def _mean_of_all(call: Call) -> Sequence[Work]:
 
 
 def _mean_into(out: Tensor, x: Tensor, dims: list[int], keep: bool) -> Sequence[Work]:
-    """torch divides by a number, which it would wrap in each call."""
+    """Divide by a tensor, because torch would wrap a number in each call."""
     count = torch.tensor(math.prod(x.shape[dim] for dim in dims), dtype=out.dtype)
     return [
         functools.partial(torch.sum, x, dims, keep, out=out),
@@ -162,7 +174,7 @@ def _embedding(call: Call) -> Sequence[Work]:
 
 @kernel(aten.embedding_dense_backward.default)
 def _embedding_backward(call: Call) -> Sequence[Work]:
-    """Rows are added in the order of the indices, as torch's own kernel does on a CPU."""
+    """Add rows in the order of the indices, as torch's own kernel does on a CPU."""
     grad, indices, _, padding, by_frequency = call.args
     if by_frequency:
         raise NotImplementedError("nn.Embedding(scale_grad_by_freq=True) has no rule: use False")
@@ -183,29 +195,29 @@ def _stack(call: Call) -> Sequence[Work]:
 
 @kernel(aten.repeat.default)
 def _repeat(call: Call) -> Sequence[Work]:
-    """Each repeated axis becomes two, over the first of which the input is spread."""
+    """Split each repeated axis in two and broadcast the input over the first."""
     x, repeats = call.args
     x = x.expand(*[1] * (len(repeats) - x.dim()), *x.shape)
     target = call.out[0].view(
         [size for pair in zip(repeats, x.shape, strict=True) for size in pair]
     )
     source = x.view([size for n in x.shape for size in (1, n)])
-    return copying(target, source)
+    return copy_work(target, source)
 
 
 @kernel(aten.constant_pad_nd.default)
 def _pad(call: Call) -> Sequence[Work]:
     x, pad, *rest = call.args
-    out, inner, given = call.out[0], call.out[0], x
+    out, inner, source = call.out[0], call.out[0], x
     for index, (low, high) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
         dim = x.dim() - 1 - index
         inner = inner.narrow(dim, max(low, 0), inner.shape[dim] - max(low, 0) - max(high, 0))
-        given = given.narrow(dim, max(-low, 0), given.shape[dim] - max(-low, 0) - max(-high, 0))
-    return [functools.partial(out.fill_, rest[0] if rest else 0), *copying(inner, given)]
+        source = source.narrow(dim, max(-low, 0), source.shape[dim] - max(-low, 0) - max(-high, 0))
+    return [functools.partial(out.fill_, rest[0] if rest else 0), *copy_work(inner, source)]
 
 
 # ---- losses --------------------------------------------------------------------------------------
-# Where these reduce, torch's `out=` variants resize the result to one number per element, and afterwards back again.
+# Where these reduce, torch's `out=` variants resize the result to one number per element and back.
 
 _NONE, _MEAN, _SUM = range(3)  # values of the argument `reduction`
 
@@ -215,10 +227,9 @@ def _reduction(args: Sequence[Any]) -> int:
 
 
 def _elements(x: Tensor, target: Tensor, *args: Any) -> list[Tensor]:
-    """Return room for the loss of each element, where it is to be reduced."""
-    return (
-        [] if _reduction(args) == _NONE else [x + target]
-    )  # shape and dtype; on `meta` nothing is computed
+    """Return workspace for the loss of each element, where it is to be reduced."""
+    # On `meta` the sum computes only shape and dtype.
+    return [] if _reduction(args) == _NONE else [x + target]
 
 
 @kernel(
@@ -243,7 +254,7 @@ def _loss(call: Call) -> Sequence[Work]:
 
 @kernel(aten.binary_cross_entropy_backward.default)
 def _binary_cross_entropy_backward(call: Call) -> Sequence[Work]:
-    """Where the loss is a mean, torch divides by a number, which it would wrap in each call."""
+    """Divide the loss by a tensor, because torch would wrap a number in each call."""
     out, variant = call.out[0], aten.binary_cross_entropy_backward.grad_input
     grad, x, target, *rest = call.args
     weight = rest[0] if rest else None
@@ -254,13 +265,17 @@ def _binary_cross_entropy_backward(call: Call) -> Sequence[Work]:
     return [work, functools.partial(torch.div, out, count, out=out)]
 
 
-# ---- normalisation -------------------------------------------------------------------------------
-# torch's own kernels make their results themselves. These sum in another order: equal within rounding, not to the bit.
+# ---- normalization -------------------------------------------------------------------------------
+# torch's own kernels allocate their results. These sum in another order: equal within rounding.
 
 
 def _normalize(rows: Tensor, out: Tensor, mean: Tensor, rstd: Tensor, eps: float) -> list[Work]:
-    """(x - mean) / sqrt(variance + eps) of each row. Args: rows, out: (n, size); mean, rstd: (n,
-    1), written too.
+    """Compute (x - mean) / sqrt(variance + eps) of each row.
+
+    Args:
+        rows, out: (n, size).
+        mean, rstd: (n, 1), written too.
+        eps: added to the variance.
     """
     size, small = torch.tensor(rows.shape[1], dtype=out.dtype), torch.tensor(eps, dtype=out.dtype)
     return [
@@ -286,7 +301,7 @@ def _affine(out: Tensor, weight: Tensor | None, bias: Tensor | None) -> list[Wor
 
 
 def _in_order(x: Tensor, *args: Any, **kwargs: Any) -> list[Tensor]:
-    """Room for an input whose numbers do not lie in order."""
+    """Return workspace for an input that is not contiguous."""
     return [] if x.is_contiguous() else [x.new_empty(x.shape)]
 
 
@@ -294,7 +309,7 @@ def _in_order(x: Tensor, *args: Any, **kwargs: Any) -> list[Tensor]:
 def _layer_norm(call: Call) -> Sequence[Work]:
     x, shape, weight, bias, eps = call.args
     out, mean, rstd = call.out
-    before = [work for room in call.workspace for work in copying(room, x)]
+    before = [work for room in call.workspace for work in copy_work(room, x)]
     x = call.workspace[0] if call.workspace else x
     size = math.prod(shape)
     work = _normalize(x.view(-1, size), out.view(-1, size), mean.view(-1, 1), rstd.view(-1, 1), eps)
@@ -305,7 +320,7 @@ def _layer_norm(call: Call) -> Sequence[Work]:
 def _group_norm(call: Call) -> Sequence[Work]:
     x, weight, bias, n, channels, pixels, groups, eps = call.args
     out, mean, rstd = call.out
-    before = [work for room in call.workspace for work in copying(room, x)]
+    before = [work for room in call.workspace for work in copy_work(room, x)]
     x = call.workspace[0] if call.workspace else x
     shape = (n * groups, channels // groups * pixels)
     work = _normalize(x.view(shape), out.view(shape), mean.view(-1, 1), rstd.view(-1, 1), eps)
@@ -318,15 +333,15 @@ def _batch_norm_workspace(x: Tensor, *args: Any, **kwargs: Any) -> list[Tensor]:
 
 
 @kernel(
-    aten._native_batch_norm_legit_no_training.default, aten.native_batch_norm.default, workspace=_batch_norm_workspace
-)  # fmt: skip
+    aten._native_batch_norm_legit_no_training.default,
+    aten.native_batch_norm.default,
+    workspace=_batch_norm_workspace,
+)
 def _batch_norm(call: Call) -> Sequence[Work]:
-    """With the statistics that it is given; of a batch's own, torch's variant makes some memory
-    itself.
-    """
+    """Normalize with running statistics; for a batch's own, torch's variant allocates memory."""
     x, weight, bias, mean, variance, *rest = call.args
     if rest[0] is True:
-        return through(aten.native_batch_norm.out, call)
+        return call_out(aten.native_batch_norm.out, call)
     out, scale, eps = call.out[0], call.workspace[0], rest[-1]
     wide = (-1, *[1] * (x.dim() - 2))
     small = torch.tensor(eps, dtype=x.dtype)
@@ -344,9 +359,9 @@ def _batch_norm(call: Call) -> Sequence[Work]:
 
 
 # ---- convolution ---------------------------------------------------------------------------------
-# oneDNN's, which torch uses on a CPU, reorders input, weights and result in memory of its own. Ours
-# (csrc/learner/convolution.h) is for float32; other dtypes go by way of columns: a sample's patches
-# side by side, then a matrix product.
+# oneDNN's convolution, which torch uses on a CPU, allocates reordered copies of input, weights and
+# result. Ours (csrc/learner/convolution.h) is for float32; other dtypes use im2col and a matrix
+# product.
 
 
 def _shape_of(x: Tensor, weight: Tensor, args: Sequence[Any]) -> Any:
@@ -362,9 +377,7 @@ def _by_our_kernel(x: Tensor, weight: Tensor) -> bool:
 
 
 def _convolution_workspace(x: Tensor, weight: Tensor, *args: Any) -> list[Tensor]:
-    """What the kernel needs; for pictures whose channels stand last in memory also room for them,
-    and the result, in order.
-    """
+    """Return the kernel's workspace; for channels-last input also dense copies."""
     if args[4] or x.dim() != 4:
         return []
     out = aten.convolution.default(x, weight, *args)
@@ -380,13 +393,13 @@ def _convolution_workspace(x: Tensor, weight: Tensor, *args: Any) -> list[Tensor
 def _convolution(call: Call) -> Sequence[Work]:
     x, weight, bias, *rest = call.args
     if not call.workspace:
-        raise NotImplementedError("only convolutions of pictures have a rule, no transposed ones")
+        raise NotImplementedError("only 2D convolutions have a rule, and no transposed ones")
     room, *ordered = call.workspace
     before: Sequence[Work] = ()
     after: Sequence[Work] = ()
     out = call.out[0]
     if ordered:
-        before, after = copying(ordered[0], x), copying(out, ordered[1])
+        before, after = copy_work(ordered[0], x), copy_work(out, ordered[1])
         x, out = ordered
     if _by_our_kernel(x, weight):
         pointers = [
@@ -429,7 +442,7 @@ def _by_columns(
 
 @kernel(aten.convolution.default, device="cuda")
 def _convolution_of_cudnn(call: Call) -> Sequence[Work]:
-    """cuDNN's scratch memory comes from torch's cache of device memory."""
+    """Call cuDNN, whose scratch memory comes from torch's cache of device memory."""
     x, weight, bias, stride, padding, dilation, transposed, _, groups = call.args
     if transposed:
         raise NotImplementedError("transposed convolutions have no rule")
@@ -445,11 +458,11 @@ def _convolution_of_cudnn(call: Call) -> Sequence[Work]:
     return [work, *_affine(out, None, None if bias is None else bias.view(wide))]
 
 
-# ---- the kernel of sets of objects ---------------------------------------------------------------
+# ---- the encoder of object sets ------------------------------------------------------------------
 
 
 def _set_workspace(objects: Tensor, first: Tensor, second: Tensor) -> list[Tensor]:
-    """Both weights transposed, and the objects in order of memory."""
+    """Return workspace for both weights, transposed, and for dense objects."""
     return [
         first.new_empty(first.shape[::-1]),
         second.new_empty(second.shape[::-1]),
@@ -463,7 +476,7 @@ def _encode_set(call: Call) -> Sequence[Work]:
     *transposed, room = call.workspace
     work: list[Work] = []
     if objects.stride()[-2:] != (objects.shape[-1], 1):
-        work, objects = list(copying(room, objects)), room
+        work, objects = list(copy_work(room, objects)), room
     rows = objects.flatten(0, -3) if objects.dim() > 3 else objects.view(-1, *objects.shape[-2:])
     out, winners = call.out
     return [

@@ -1,17 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A policy, or any module, with its memory planned: `plan.compile_policy(policy, batch,
-mode="arena")`.
+"""A policy, or any module, with planned memory: `plan.compile_policy(policy, batch, mode="arena")`.
 
-    mode                 what runs                                                            where
-    eager                the module, as it stands                                             anywhere
-    arena                its nodes, each into its view of one arena: nothing is allocated     CPU, CUDA
-    compile              the module through torch.compile                                     where there is a compiler
-    cudagraph            the module, recorded once and replayed                               CUDA
-    compile+cudagraph    what torch.compile makes of it, likewise                             CUDA
+    mode                 what runs                                            where
+    eager                the module itself                                    anywhere
+    arena                its nodes, each writing into its view of one arena,  CPU, CUDA
+                         without allocations
+    compile              the module through torch.compile                     with a compiler
+    cudagraph            the module, recorded once and replayed               CUDA
+    compile+cudagraph    the compiled module, likewise                        CUDA
 
-All have the same surface: fixed buffers that the caller writes (`inputs`) and reads (`outputs`),
-and `run()` in between. What comes out is compared with the module itself when the plan is made.
+All have the same interface: fixed buffers that the caller writes (`inputs`) and reads (`outputs`),
+and `run()` in between. The outputs are compared with the module's when the plan is made.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from puffervec.wings.plan import draw, report
 from puffervec.wings.plan.arena import Arena, place
 from puffervec.wings.plan.arguments import Arguments
 from puffervec.wings.plan.build import PlanError
-from puffervec.wings.plan.capture import Captured, Runner
+from puffervec.wings.plan.capture import CapturedRunner, Runner
 from puffervec.wings.plan.executor import PolicyExecutor
 from puffervec.wings.plan.ir import Graph
-from puffervec.wings.plan.tracing import Carry, Traced, trace
+from puffervec.wings.plan.tracing import Carry, TracedModule, trace
 
 MODES = ("eager", "arena", "compile", "cudagraph", "compile+cudagraph")
 POLICY_CARRY: Carry = (1, 2)  # Argument and output of a policy that hold its state.
@@ -45,12 +45,12 @@ TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-2, to
 
 
 class ModuleRunner:
-    """A callable with fixed buffers round it. Its own tensors are allocated by torch in each run."""
+    """A callable with fixed buffers around it. Torch allocates its other tensors in each run."""
 
     def __init__(
         self, call: Callable[..., Any], args: tuple[Any, ...], carry: Carry | None
     ) -> None:
-        """Args: call: takes and returns trees of tensors."""
+        """Args: call: takes and returns trees of tensors; carry: see `compile_policy`."""
         self._call, self._carry = call, carry
         self._args = tree_map(_buffer, args)
         self.inputs = tree_leaves(self._args)
@@ -60,7 +60,7 @@ class ModuleRunner:
 
     @property
     def nbytes(self) -> int:
-        """Of the fixed buffers."""
+        """Return the bytes of the fixed buffers."""
         return sum(
             leaf.nbytes for leaf in (*self.inputs, *self.outputs) if isinstance(leaf, Tensor)
         )
@@ -68,9 +68,9 @@ class ModuleRunner:
     def run(self) -> None:
         """See Runner."""
         with torch.no_grad():
-            for kept, found in zip(self.outputs, tree_leaves(self._call(*self._args)), strict=True):
-                if isinstance(kept, Tensor):
-                    kept.copy_(found)
+            for out, result in zip(self.outputs, tree_leaves(self._call(*self._args)), strict=True):
+                if isinstance(out, Tensor):
+                    out.copy_(result)
             if self._carry is not None:
                 at, back = self._carry
                 for old, new in zip(
@@ -88,13 +88,13 @@ class PolicyPlan:
 
     Attributes:
         mode: of MODES.
-        inputs, outputs: trees as the module takes and returns, of fixed tensors. `run` reads the
-            former and overwrites the latter. Inputs must be written before each run: in mode arena
-            their memory serves others once they have been read. A state (a policy's memory) is the
-            exception: it stays, and the next run goes on from it.
+        inputs, outputs: trees like those that the module takes and returns, of fixed tensors. `run`
+            reads the former and overwrites the latter. Inputs must be written before each run: in
+            mode arena their memory is reused once they have been read. The exception is a recurrent
+            state: it stays, and the next run continues from it.
         difference: the largest from the module's own outputs, when the plan was made; 0.0 means
-        that they were the same.
-        tolerance: what it was allowed to be, relative to numbers above 1.
+            that they were equal.
+        tolerance: its limit, relative to numbers above 1.
     """
 
     def __init__(
@@ -110,14 +110,14 @@ class PolicyPlan:
         self._args, self._arguments = args, Arguments("args", args)
         self.runner = self._make_runner(args)
         self.inputs = tree_unflatten(self.runner.inputs, tree_flatten(args)[1])
-        expected, out_spec = self._expected(args)
+        expected, out_spec = self._run_module(args)
         self.outputs = tree_unflatten(self.runner.outputs, out_spec)
         self.tolerance = _tolerance(expected) if tolerance is None else tolerance
         self.difference = self._check(args, expected)
         self._write(args)
 
     def twin(self) -> PolicyPlan:
-        """Return another plan of the same graph, with memory of its own."""
+        """Return another plan of the same graph, with separate memory."""
         other = copy.copy(self)
         other.runner = other._make_runner(self._args)
         other.inputs = tree_unflatten(other.runner.inputs, tree_flatten(self._args)[1])
@@ -125,7 +125,7 @@ class PolicyPlan:
         other._write(self._args)
         return other
 
-    # ---- what runs
+    # ---- running
 
     def _make_runner(self, args: tuple[Any, ...]) -> Runner:
         base, _, graph = self.mode.partition("+")
@@ -139,24 +139,24 @@ class PolicyPlan:
         if base == "arena":
             runner = PolicyExecutor(self.graph, self.arena, self.traced.parameters)
         elif base == "compile":
-            runner = self._compiled(args)
+            runner = self._compile(args)
         else:
             runner = ModuleRunner(self.module, args, self.carry)
         return (
-            Captured(runner, device, watch=base != "compile")
+            CapturedRunner(runner, device, watch=base != "compile")
             if "cudagraph" in self.mode
             else runner
         )
 
-    def _compiled(self, args: tuple[Any, ...]) -> Runner:
+    def _compile(self, args: tuple[Any, ...]) -> Runner:
         try:
             # Each plan is compiled once; torch would take many plans of one class for a function
-            # that never settles.
+            # that needs too many recompilations.
             with (
                 warnings.catch_warnings(),
                 torch._dynamo.config.patch(recompile_limit=MOST_COMPILED),
             ):
-                warnings.simplefilter("ignore")  # of torch's own modules, when they are imported
+                warnings.simplefilter("ignore")  # Of torch's own modules, when they are imported.
                 return ModuleRunner(self._compiled_module, args, self.carry)
         except Exception as error:
             first = str(error).strip().partition("\n")[0]
@@ -168,22 +168,24 @@ class PolicyPlan:
     def _compiled_module(self) -> Callable[..., Any]:
         return torch.compile(self.module, dynamic=False)
 
-    def _expected(self, args: tuple[Any, ...]) -> tuple[list[Any], TreeSpec]:
-        """What the module itself returns."""
+    def _run_module(self, args: tuple[Any, ...]) -> tuple[list[Any], TreeSpec]:
+        """Return the leaves and the structure of the module's own results."""
         with torch.no_grad():
             leaves, spec = tree_flatten(self.module(*tree_map(_buffer, args)))
         return leaves, spec
 
     def _check(self, args: tuple[Any, ...], expected: list[Any]) -> float:
-        """Return the largest difference from what the module returns. Raises: PlanError: it is more
-        than the tolerance.
+        """Return the largest difference from the module's results.
+
+        Raises:
+            PlanError: it is more than the tolerance.
         """
         self._write(args)
         self.run()
         worst = 0.0
-        for index, (wanted, found) in enumerate(zip(expected, self.runner.outputs, strict=True)):
+        for index, (wanted, got) in enumerate(zip(expected, self.runner.outputs, strict=True)):
             if isinstance(wanted, Tensor):
-                away = difference(wanted, found)
+                away = difference(wanted, got)
                 worst = max(worst, away)
                 if not away <= self.tolerance:
                     hint = (
@@ -198,45 +200,47 @@ class PolicyPlan:
 
     @torch.no_grad()
     def _write(self, args: tuple[Any, ...]) -> None:
-        for kept, given in zip(self.runner.inputs, self._arguments.leaves(args), strict=True):
-            if isinstance(kept, Tensor) and given is not kept:
-                kept.copy_(given)
+        for target, value in zip(self.runner.inputs, self._arguments.leaves(args), strict=True):
+            if isinstance(target, Tensor) and value is not target:
+                target.copy_(value)
 
     def run(self) -> None:
-        """Do everything once: read `inputs`, write `outputs`, and replace the state by what the
-        module returned for it.
-        """
+        """Read `inputs`, write `outputs`, and replace the state by the new one."""
         self.runner.run()
 
     def __call__(self, *args: Any) -> Any:
-        """Write the arguments into `inputs`, run, and return `outputs`, which the next run
-        overwrites.
+        """Write the arguments into `inputs`, run, and return `outputs`.
 
-        Args: as of the module, with the shapes, dtypes and other values that the plan was made for,
-            on any device; entries of a dict are matched by key. An argument that is the plan's own
-            input is not copied.
-        Raises: PlanError: anything else; the inputs are as they were.
+        The next run overwrites the outputs.
+
+        Args:
+            args: as of the module, with the shapes, dtypes and other values that the plan was made
+                for, on any device; dict entries are matched by key. An argument that is the plan's
+                own input is not copied.
+
+        Raises:
+            PlanError: the arguments do not match; the inputs are unchanged.
         """
         self._write(args)
         self.run()
         return self.outputs
 
-    # ---- what it is
+    # ---- description
 
     @cached_property
-    def traced(self) -> Traced:
+    def traced(self) -> TracedModule:
         """The module as a graph."""
         return trace(self.module, self._args, self.carry)
 
     @property
     def graph(self) -> Graph:
-        """Nodes and tensors, see ir.py. Modes that need no graph make one when it is asked for."""
+        """Nodes and tensors, see ir.py. Modes without a graph make it on first access."""
         self.arena  # noqa: B018  (gives the tensors their addresses)
         return self.traced.graph
 
     @cached_property
     def arena(self) -> Arena:
-        """Where the tensors lie, see arena.py."""
+        """The addresses of the tensors, see arena.py."""
         return place(self.traced.graph)
 
     @property
@@ -246,14 +250,17 @@ class PolicyPlan:
 
     @property
     def exact(self) -> bool:
-        """True where the outputs were the module's own to the bit."""
+        """Whether the outputs equalled the module's bit for bit."""
         return self.difference == 0.0
 
     def tables(self) -> dict[str, Any]:
-        """The plan as JSON values: nodes, tensors, blocks of memory, bytes."""
+        """Return the plan as JSON values: nodes, tensors, blocks of memory, bytes."""
         return report.tables(self.graph, self.arena) | {
-            "mode": self.mode, "difference": self.difference, "tolerance": self.tolerance, "held_bytes": self.nbytes,
-        }  # fmt: skip
+            "mode": self.mode,
+            "difference": self.difference,
+            "tolerance": self.tolerance,
+            "held_bytes": self.nbytes,
+        }
 
     def describe(self, form: str = "table") -> str:
         """Return the plan as text: a `table` for people, or `json`."""
@@ -264,7 +271,7 @@ class PolicyPlan:
         return report.text(self.graph, self.arena)
 
     def draw(self, path: Path | str) -> None:
-        """Write an SVG: the graph, and its memory over time."""
+        """Write an SVG of the graph and its memory over time."""
         Path(path).write_text(draw.svg(self.graph, self.arena, type(self.module).__name__))
 
 
@@ -279,21 +286,25 @@ def compile_policy(
     """Plan the memory of a policy, or of any module, for a batch of this shape.
 
     Args:
+        policy: a policy or module.
         batch: example inputs. For a policy (see puffervec.train.policies.protocol): observations, a
             tensor (rows, ...) or a dict of them by field, or all four arguments as a tuple. For
             another module: a tuple of its arguments, or the only one.
         mode: one of MODES.
         carry: (argument, output) by position: the output replaces the argument for the next run, as
-        a policy's state does.
+            a policy's state does.
         tolerance: how far outputs may be from the module's own, relative to numbers above 1; None:
             1e-5 for float32.
-    Returns: the plan. Its memory is its own: use one per thread, or per stream of a GPU.
-    Raises: PlanError: an operation without a rule (named with its place), outputs that differ, a
-        mode that cannot run here.
+
+    Returns: the plan. It has separate memory: use one per thread, or per stream of a GPU.
+
+    Raises:
+        PlanError: an operation without a rule (named with its place), outputs that differ, or a
+            mode that cannot run here.
     """
     check_mode(mode)
     if isinstance(policy, Policy):
-        args = batch if isinstance(batch, tuple) else (batch, *_fresh(policy, batch))
+        args = batch if isinstance(batch, tuple) else (batch, *_initial_arguments(policy, batch))
         carry = carry or POLICY_CARRY
     else:
         args = batch if isinstance(batch, tuple) else (batch,)
@@ -306,21 +317,22 @@ def check_mode(mode: str) -> None:
         raise PlanError(f"mode is {mode!r}: use one of {', '.join(MODES)}")
 
 
-def _fresh(policy: Policy, obs: Tensor | Mapping[str, Tensor]) -> tuple[Any, ...]:
-    """Return state, reset and action mask for rows that begin."""
+def _initial_arguments(policy: Policy, obs: Tensor | Mapping[str, Tensor]) -> tuple[Any, ...]:
+    """Return state, reset and action mask for rows at the start of an episode."""
     first = obs if isinstance(obs, Tensor) else next(iter(obs.values()))
     state = tuple(part.to(first.device) for part in policy.initial_state(len(first)))
     reset = torch.ones(len(first), dtype=torch.bool, device=first.device) if state else None
     return state, reset, None
 
 
-def difference(wanted: Tensor, found: Tensor) -> float:
-    """Return the largest difference of two tensors, relative to numbers above 1; NaN where only one
-    of them is NaN.
+def difference(wanted: Tensor, got: Tensor) -> float:
+    """Return the largest difference of two tensors, relative to numbers above 1.
+
+    It is NaN where only one of them is NaN.
     """
-    if wanted.numel() == 0 or torch.equal(wanted, found):
+    if wanted.numel() == 0 or torch.equal(wanted, got):
         return 0.0
-    a, b = wanted.double(), found.double()
+    a, b = wanted.double(), got.double()
     same = (a == b) | (a.isnan() & b.isnan())
     away = (a - b).abs() / a.abs().clamp_min(1.0)
     return float(torch.where(same, 0.0, away).max())

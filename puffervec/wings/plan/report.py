@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A plan in words: what `describe()` and `puffer-train plan` print."""
+"""A plan as text: what `describe()` and `puffer-train plan` print."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ WIDEST = 44  # Characters of a column.
 
 
 def summary(graph: Graph, arena: Arena) -> str:
-    """Return the figures in a few lines."""
+    """Return the totals in a few lines."""
     views = sum(node.view for node in graph.nodes)
     planned = [tensor for tensor in graph.tensors.values() if tensor.kind != PARAMETER]
     blocks = sum(map(len, arena.blocks.values()))
-    aliases = sum(len(block.tensors) - 1 for found in arena.blocks.values() for block in found)
+    aliases = sum(len(block.tensors) - 1 for blocks in arena.blocks.values() for block in blocks)
     ratio = arena.bytes / arena.bound if arena.bound else 1.0
     copied = f"; {len(arena.copies)} copied into a state at the end" if arena.copies else ""
     lines = [
@@ -39,7 +39,7 @@ def summary(graph: Graph, arena: Arena) -> str:
 
 
 def text(graph: Graph, arena: Arena) -> str:
-    """Return nodes, tensors and figures as tables."""
+    """Return nodes, tensors and totals as tables."""
     nodes = [["step", "node", "operation", "reads", "writes", "attributes", "workspace"]]
     nodes += [_node_row(step, node) for step, node in enumerate(graph.nodes, start=1)]
     tensors = [["tensor", "kind", "dtype", "shape", "buffer", "offset", "bytes", "steps"]]
@@ -51,13 +51,22 @@ def text(graph: Graph, arena: Arena) -> str:
         shape = " x ".join(map(str, tensor.shape)) or "1"
         steps = f"{tensor.first}-{tensor.last}" if tensor.last >= 0 else f"{tensor.first}"
         tensors.append(
-            [tensor.name, tensor.kind, short(tensor.dtype), shape, where, at, f"{tensor.nbytes:,}", steps]
-        )  # fmt: skip
-    return "\n\n".join([aligned(nodes), aligned(tensors), summary(graph, arena)])
+            [
+                tensor.name,
+                tensor.kind,
+                short(tensor.dtype),
+                shape,
+                where,
+                at,
+                f"{tensor.nbytes:,}",
+                steps,
+            ]
+        )
+    return "\n\n".join([align_columns(nodes), align_columns(tensors), summary(graph, arena)])
 
 
 def tables(graph: Graph, arena: Arena) -> dict[str, Any]:
-    """Return everything as JSON values."""
+    """Return graph and arena as JSON values."""
     return graph.tables() | {"arena": arena.table()}
 
 
@@ -76,8 +85,8 @@ def _node_row(step: int, node: Node) -> list[str]:
     ]
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of text in columns."""
+def align_columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of text as aligned columns."""
     cut = [
         [cell if len(cell) <= WIDEST else cell[: WIDEST - 3] + "..." for cell in row]
         for row in rows
@@ -89,7 +98,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def size(count: int) -> str:
-    """Return bytes for people.
+    """Return a number of bytes for people.
 
     >>> size(512), size(41 * 2**20)
     ('512 B', '41.0 MiB')

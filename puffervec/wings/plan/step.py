@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A whole gradient step with its memory planned: `plan.compile_step(policy, loss, optimizer,
-batch)`.
+"""A gradient step with planned memory: `plan.compile_step(policy, loss, optimizer, batch)`.
 
     batch, noise  --[ forward | loss | backward ]-->  gradients  --[ clip | optimizer ]-->  weights
 
-What is in the first brackets is one graph (joint.py) in one arena: activations that the backward
-pass needs, gradients and everything between have lifetimes, and memory serves one after the other.
-The optimizer works in place, on gradients that lie in the arena.
+The first brackets are one graph (joint.py) in one arena: activations that the backward pass needs,
+gradients and all tensors between have lifetimes and share memory. The optimizer works in place, on
+gradients that lie in the arena.
 """
 
 from __future__ import annotations
@@ -30,9 +29,7 @@ from puffervec.wings.plan.policy import TOLERANCES, difference
 
 
 class Optimizer(Protocol):
-    """What turns the `grad` of parameters into steps, in place: those of `torch.optim`, or of the
-    trainer.
-    """
+    """An optimizer that applies gradients in place, of `torch.optim` or the trainer."""
 
     def step(self) -> Any:
         """Take a step."""
@@ -42,13 +39,11 @@ class StepPlan:
     """A gradient step in planned memory, for batches of fixed shapes.
 
     Attributes:
-        inputs: the batch as fixed tensors, to be written before each run; the plan's memory serves
-        others once they were read.
-        outputs: what the loss returned, as fixed tensors that the next run overwrites.
-        gradients: by parameter, as fixed tensors; `grad` of the parameters is set to them in each
-        run.
-        grad_norm: () of all gradients together before they were clipped; None where nothing is
-        clipped.
+        inputs: the batch as fixed tensors, to be written before each run; their memory is reused
+            once they have been read.
+        outputs: the loss's results, as fixed tensors that the next run overwrites.
+        gradients: by parameter, as fixed tensors; each run sets the parameters' `grad` to them.
+        grad_norm: () norm over all gradients before clipping; None without clipping.
         difference: the largest of loss and gradients from eager, relative to numbers above 1, when
             the plan was made.
     """
@@ -118,7 +113,7 @@ class StepPlan:
 
     @property
     def nbytes(self) -> int:
-        """Of the arena."""
+        """Return the bytes of the arena."""
         return self.arena.bytes
 
     def __call__(self, batch: Any) -> Any:
@@ -129,19 +124,19 @@ class StepPlan:
 
     @torch.no_grad()
     def write(self, batch: Any) -> None:
-        """Copy a batch into `inputs`; entries of a dict are matched by key.
+        """Copy a batch into `inputs`; dict entries are matched by key.
 
-        Raises: PlanError: another shape, dtype, key or value than the plan was made for; the inputs
-            are as they were.
+        Raises:
+            PlanError: the batch has another shape, dtype, key or value; the inputs are unchanged.
         """
-        for kept, given in zip(
+        for target, value in zip(
             tree_leaves(self.inputs), self._arguments.leaves(batch), strict=True
         ):
-            if isinstance(kept, Tensor) and kept is not given:
-                kept.copy_(given)
+            if isinstance(target, Tensor) and target is not value:
+                target.copy_(value)
 
     def run(self) -> None:
-        """Take a gradient step with `inputs` as they stand and new random numbers."""
+        """Take a gradient step with the current `inputs` and new random numbers."""
         self.differentiate()
         gradients = self.gradients
         for name, parameter in self.policy.named_parameters():
@@ -151,17 +146,16 @@ class StepPlan:
         self.optimizer.step()
 
     def differentiate(self) -> None:
-        """Bring `outputs` and `gradients` up to date; weights stay as they are."""
+        """Compute `outputs` and `gradients`; the weights do not change."""
         for noise, tensor in self._noise:
             noise.draw(tensor, self.generator)
         self.runner.run()
 
     def check(self, loss: Loss, batch: Any) -> dict[str, float]:
-        """Return how far loss and gradients are from eager for a batch, by name, relative to
-        numbers above 1.
+        """Return the differences of loss and gradients from eager by name, for a batch.
 
-        With random numbers eager means the graph run by torch, since a policy cannot be told which
-        numbers to draw.
+        They are relative to numbers above 1. With random numbers, eager means the graph run by
+        torch, since a policy cannot be made to draw particular numbers.
         """
         self.write(batch)
         drawn = [torch.empty_like(tensor) for _, tensor in self._noise]
@@ -171,17 +165,17 @@ class StepPlan:
         self.runner.run()
         wanted = self._by_torch(batch, drawn) if drawn else self._eager(loss, batch)
         names = ["the loss", *(f"the gradient of {name}" for name in self.gradients)]
-        found = [tree_leaves(self.outputs)[0], *self.gradients.values()]
-        away = {name: difference(a, b) for name, a, b in zip(names, wanted, found, strict=True)}
+        got = [tree_leaves(self.outputs)[0], *self.gradients.values()]
+        away = {name: difference(a, b) for name, a, b in zip(names, wanted, got, strict=True)}
         self.write(batch)
         return away
 
     def _eager(self, loss: Loss, batch: Any) -> list[Tensor]:
         known = dict(self.policy.named_parameters())
-        found = tree_leaves(loss(self.policy, batch))[0]
+        value = tree_leaves(loss(self.policy, batch))[0]
         return [
-            found.detach().view(()),
-            *torch.autograd.grad(found, [known[name] for name in self.joint.gradients]),
+            value.detach().view(()),
+            *torch.autograd.grad(value, [known[name] for name in self.joint.gradients]),
         ]
 
     def _by_torch(self, batch: Any, drawn: list[Tensor]) -> list[Tensor]:
@@ -192,13 +186,13 @@ class StepPlan:
             [node.name for node in self.joint.module.graph.nodes if node.op == "placeholder"],
         )
         with torch.no_grad():
-            found = self.joint.module(
+            results = self.joint.module(
                 *(known[name] if name in known else next(tensors) for name in names)
             )
-        return [found[0], *found[self.joint.loss_spec.num_leaves :]]
+        return [results[0], *results[self.joint.loss_spec.num_leaves :]]
 
     def tables(self) -> dict[str, Any]:
-        """The plan as JSON values: nodes, tensors, blocks of memory, bytes."""
+        """Return the plan as JSON values: nodes, tensors, blocks of memory, bytes."""
         return report.tables(self.graph, self.arena) | {
             "difference": self.difference,
             "held_bytes": self.nbytes,
@@ -211,15 +205,16 @@ class StepPlan:
         return json.dumps(self.tables()) if form == "json" else report.text(self.graph, self.arena)
 
     def draw(self, path: Path | str) -> None:
-        """Write an SVG: the graph, and its memory over time."""
+        """Write an SVG of the graph and its memory over time."""
         Path(path).write_text(
             draw.svg(self.graph, self.arena, f"a gradient step of {type(self.policy).__name__}")
         )
 
 
 class _Clip:
-    """Scales gradients down to a norm over all, in place, as torch.nn.utils.clip_grad_norm_ does,
-    and allocates nothing.
+    """Scales gradients down to a norm over all of them, in place and without allocations.
+
+    It computes what torch.nn.utils.clip_grad_norm_ computes.
     """
 
     def __init__(self, gradients: list[Tensor], limit: float) -> None:
@@ -255,25 +250,29 @@ def compile_step(
     """Plan the memory of a whole gradient step: forward pass, loss, backward pass and optimizer.
 
     Args:
-        policy: its parameters are read and updated where they stand.
-        loss: `loss(policy, batch)` returns a tensor with one number to descend, or a tuple that
-        begins with it.
-        optimizer: over the policy's parameters; its `step()` works in place. What it allocates
-            itself is not planned: the trainer's own, SGD and the fused ones of torch.optim allocate
-            nothing.
+        policy: its parameters are read and updated in place.
+        loss: `loss(policy, batch)` returns a tensor with one number to minimize, or a tuple that
+            begins with it.
+        optimizer: over the policy's parameters; its `step()` works in place. Memory that it
+            allocates itself is not planned: the trainer's own, SGD and the fused ones of
+            torch.optim allocate none.
         batch: example inputs: a tree of tensors (tuples, lists, dicts, registered dataclasses).
         max_grad_norm: scale the gradients down to this norm over all; None: leave them.
-        generator: of the random numbers that dropout and sampling take, drawn anew in each run;
-        None: torch's own.
+        generator: of the random numbers that dropout and sampling draw in each run; None: torch's
+            own.
         tolerance: how far loss and gradients may be from eager, relative to numbers above 1.
-    Raises: PlanError: what cannot be traced or has no rule (named with its place), or numbers that
-        differ from eager.
+
+    Returns: the plan.
+
+    Raises:
+        PlanError: an operation that cannot be traced or has no rule (named with its place), or
+            numbers that differ from eager.
     """
-    made = StepPlan(
+    plan = StepPlan(
         policy, trace_joint(policy, loss, batch), optimizer, batch, max_grad_norm, generator
     )
-    for name, away in made.check(loss, batch).items():
-        made.difference = max(made.difference, away)
+    for name, away in plan.check(loss, batch).items():
+        plan.difference = max(plan.difference, away)
         if not away <= tolerance:
             raise PlanError(f"{name} differs by {away:.1e} from eager, more than {tolerance:.0e}")
-    return made
+    return plan

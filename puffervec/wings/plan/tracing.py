@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""From a module and example arguments to a graph: `torch.export`, then the representation of ir.py."""
+"""Traces a module with example arguments to a graph of ir.py, by `torch.export`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from puffervec.train.policies.whole import keep_whole
 from puffervec.wings.plan.build import PlanError, from_graph
 from puffervec.wings.plan.ir import PARAMETER, STATE, Graph
 
-Carry = tuple[int, int]  # positions of an argument and of the output that replaces it
+Carry = tuple[int, int]  # Positions of an argument and of the output that replaces it.
 
 
 @dataclasses.dataclass(frozen=True)
-class Traced:
+class TracedModule:
     """A module as a graph.
 
     Attributes:
-        graph: its tensors have no addresses yet. out_spec: how the leaves of the outputs hang
-        together.
-        sources: where the module keeps each parameter, by the parameter's name in the graph.
+        module: the original.
+        graph: its tensors have no addresses yet.
+        out_spec: tree structure of the outputs.
+        sources: by a parameter's name in the graph, its path in the module.
+        constants: parameters that the graph holds, by name.
     """
 
     module: nn.Module
@@ -38,19 +40,24 @@ class Traced:
     constants: Mapping[str, Tensor]
 
     def parameters(self) -> dict[str, Tensor]:
-        """Return the tensors of kind parameter as they are now, by name."""
-        found = dict(self.constants)
+        """Return the current tensors of kind parameter by name."""
+        tensors = dict(self.constants)
         for name, target in self.sources.items():
             owner, _, last = target.rpartition(".")
-            found[name] = getattr(self.module.get_submodule(owner), last)
-        return found
+            tensors[name] = getattr(self.module.get_submodule(owner), last)
+        return tensors
 
 
-def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) -> Traced:
-    """Return the graph of `module(*args)`, for these shapes. Raises: PlanError where torch cannot
-    export the module.
+def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) -> TracedModule:
+    """Return the graph of `module(*args)` for these shapes.
 
-    Args: carry: which argument an output replaces for the next call.
+    Args:
+        module: to trace.
+        args: examples.
+        carry: the argument that an output replaces for the next call.
+
+    Raises:
+        PlanError: torch cannot export the module.
     """
     try:
         with warnings.catch_warnings(), torch.no_grad(), keep_whole():
@@ -73,21 +80,19 @@ def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) 
                 PARAMETER,
                 program.constants[str(spec.target)],
             )
-    carried, kept = _carried(program, args, carry)
+    carried, mutations = _find_carried(program, args, carry)
     kinds |= dict.fromkeys(carried.values(), STATE) if carry else {}
     kinds |= {name: PARAMETER for name in sources}
     graph = from_graph(program.graph_module, kinds, carried)
-    graph.outputs = graph.outputs[kept:]
+    graph.outputs = graph.outputs[mutations:]
     _refuse_train_mode(module, graph)
     spec = program.call_spec.out_spec
     assert spec is not None
-    return Traced(module, graph, spec, sources, constants)
+    return TracedModule(module, graph, spec, sources, constants)
 
 
 def _refuse_train_mode(module: nn.Module, graph: Graph) -> None:
-    """Raise PlanError where dropout or batch statistics are left in the graph because the module is
-    in train mode.
-    """
+    """Raise PlanError where train mode has left dropout or batch statistics in the graph."""
     if not any(part.training for part in module.modules()):
         return
     for node in graph.unplanned:
@@ -99,29 +104,29 @@ def _refuse_train_mode(module: nn.Module, graph: Graph) -> None:
             )
 
 
-def _carried(
+def _find_carried(
     program: Any, args: tuple[Any, ...], carry: Carry | None
 ) -> tuple[dict[str, str], int]:
-    """Return what replaces what, by name, and how many outputs are there for that alone."""
+    """Return by output name the input that it replaces, and the number of outputs only for that."""
     signature = program.graph_signature
-    found: dict[str, str] = {}
+    carried: dict[str, str] = {}
     by_target = {
         str(spec.target): spec.arg.name for spec in signature.input_specs if spec.target is not None
     }
-    kept = 0
+    mutations = 0
     for spec in signature.output_specs:
         if spec.kind == OutputKind.USER_OUTPUT:
             continue
-        kept += 1
+        mutations += 1
         target = str(spec.target)
-        found[spec.arg.name] = by_target.get(target, target)
+        carried[spec.arg.name] = by_target.get(target, target)
     if carry is not None:
         at, back = carry
         begin = len(tree_leaves(args[:at]))
-        taken = [
+        inputs = [
             spec.arg.name for spec in signature.input_specs if spec.kind == InputKind.USER_INPUT
         ]
-        old = taken[begin : begin + len(tree_leaves(args[at]))]
+        old = inputs[begin : begin + len(tree_leaves(args[at]))]
         users = [
             spec.arg.name for spec in signature.output_specs if spec.kind == OutputKind.USER_OUTPUT
         ]
@@ -131,14 +136,14 @@ def _carried(
                 f"output {back} has {len(new)} tensors, argument {at}, which it is to replace, "
                 f"has {len(old)}"
             )
-        found |= dict(zip(new, old, strict=True))
-    return found, kept
+        carried |= dict(zip(new, old, strict=True))
+    return carried, mutations
 
 
 def _part(spec: TreeSpec, leaves: list[str], index: int) -> list[str]:
-    """The leaves of one output."""
+    """Return the leaves of one output."""
     sizes = [child.num_leaves for child in spec.children()]
     if index >= len(sizes):
-        raise PlanError(f"there is no output {index}: {len(sizes)} came back")
+        raise PlanError(f"output {index} does not exist: the module returns {len(sizes)}")
     begin = sum(sizes[:index])
     return leaves[begin : begin + sizes[index]]

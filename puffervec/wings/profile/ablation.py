@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The same call made faster in several ways, side by side: each mode's times, what it costs to
-make, and whether it changes the result.
-"""
+"""Comparison of ways to make a call faster: times, cost of preparation, and change of results."""
 
 from __future__ import annotations
 
@@ -23,8 +21,11 @@ EAGER = "eager"
 
 @dataclasses.dataclass(frozen=True)
 class Mode:
-    """A way to run work. make: takes the work and returns what runs it; cuda: it makes sense on a
-    GPU only.
+    """A way to run work.
+
+    Attributes:
+        make: takes the work and returns a function that runs it.
+        cuda: whether it makes sense only on a GPU.
     """
 
     make: Callable[[Work], Work]
@@ -32,17 +33,19 @@ class Mode:
 
 
 def compiled(**settings: Any) -> Callable[[Work], Work]:
-    """Return what compiles work with torch.compile, so that it draws the noise that it draws
-    without. Args: settings: of torch.compile.
+    """Return a function that compiles work, which then draws the same noise as without.
+
+    Args:
+        settings: of torch.compile.
     """
 
     def make(work: Work) -> Work:
         from torch._inductor import config
 
-        made = torch.compile(work, **settings)
+        fast = torch.compile(work, **settings)
         with config.patch(fallback_random=True):
-            made()  # is compiled at its first call
-        return made
+            fast()  # The first call compiles it.
+        return fast
 
     return make
 
@@ -59,13 +62,15 @@ MODES: Mapping[str, Mode] = {
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One mode.
+    """The result of one mode.
 
     Attributes:
-        latency: None where it cannot run, and `why` says so.
-        speed: how many times as fast as the first mode, by the medians of calls in turn with it.
+        mode: its name.
+        latency: None where it cannot run.
+        speed: speed-up over the first mode, by the medians of alternating calls.
         ready_s: seconds until the first result, compilation included.
         difference: the largest from the first mode's results; NaN where there are no numbers.
+        why: the reason where it cannot run.
     """
 
     mode: str
@@ -76,7 +81,7 @@ class Entry:
     why: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """For a file: what is not known is None."""
+        """Return the entry as JSON values, with None for unknown numbers."""
         numbers = {"speed": self.speed, "ready_s": self.ready_s, "difference": self.difference}
         known = {key: value if math.isfinite(value) else None for key, value in numbers.items()}
         stats = None if self.latency is None else self.latency.stats()
@@ -89,22 +94,27 @@ def ablation(
     modes: Mapping[str, Mode | Callable[[], Work]] | None = None,
     **changes: Any,
 ) -> list[Entry]:
-    """Time work in every mode that this machine can run, each in turn with the first one. What
-    torch has compiled is forgotten.
+    """Time work in every mode that this machine can run, each alternating with the first one.
 
-    Args: work: called without arguments; timing, changes: of `latency`; modes: by name, the first
-        one is what the others are compared with; a function without arguments returns work made in
-        another way; None: MODES.
-    Raises: what the work raises in the first mode.
+    This resets what torch has compiled.
+
+    Args:
+        work: called without arguments.
+        timing, changes: of `latency`.
+        modes: by name; the others are compared with the first one. A function without arguments
+            returns work made in another way. None: MODES.
+
+    Raises:
+        Exception: whatever the work raises in the first mode.
     """
     timing = dataclasses.replace(timing or Timing(), **{"counts": False, **changes})
     (first, plain), *others = (MODES if modes is None else modes).items()
     begin = timing.now()
-    base = _made(plain, work)
+    base = _make_work(plain, work)
     base()
-    ready_s, (found,) = timing.now() - begin, latencies({first: base}, timing)
+    ready_s, (base_latency,) = timing.now() - begin, latencies({first: base}, timing)
     return [
-        Entry(first, found, 1.0, ready_s, 0.0),
+        Entry(first, base_latency, 1.0, ready_s, 0.0),
         *(_entry(name, mode, work, base, timing) for name, mode in others),
     ]
 
@@ -115,29 +125,29 @@ def _entry(
     if isinstance(mode, Mode) and mode.cuda and device_of(timing.device).type != "cuda":
         return Entry(name, why="needs a GPU")
     if "torch._dynamo" in sys.modules:
-        # All modes compile the same functions, of which only so many versions are kept.
+        # All modes compile the same functions, and torch keeps only so many versions of each.
         torch.compiler.reset()
     begin = timing.now()
     try:
-        made = _made(mode, work)
-        made()
+        fast = _make_work(mode, work)
+        fast()
         ready_s = timing.now() - begin
-        plain, found = latencies({"": base, name: made}, timing)
-    except Exception as error:  # Compilers raise anything.
+        plain, own = latencies({"": base, name: fast}, timing)
+    except Exception as error:  # Compilers raise errors of any type.
         return Entry(name, why=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
-    numbers = plain.actions, found.actions
+    numbers = plain.actions, own.actions
     apart = (
         math.nan if numbers[0] is None or numbers[1] is None else difference(numbers[0], numbers[1])
     )
-    return Entry(name, found, plain.median / found.median, ready_s, apart)
+    return Entry(name, own, plain.median / own.median, ready_s, apart)
 
 
-def _made(mode: Mode | Callable[[], Work], work: Work) -> Work:
+def _make_work(mode: Mode | Callable[[], Work], work: Work) -> Work:
     return mode.make(work) if isinstance(mode, Mode) else mode()
 
 
 def ablation_table(entries: Sequence[Entry]) -> str:
-    """Return a table of the modes, and below it why some cannot run."""
+    """Return a table of the modes, and below it the reasons why some cannot run."""
     rows: list[tuple[str, ...]] = [
         ("mode", "median ms", "p95 ms", "speed", "ready s", "difference")
     ]
@@ -163,8 +173,9 @@ def ablation_table(entries: Sequence[Entry]) -> str:
 
 
 def _graph(work: Work) -> Work:
-    """Return work that replays a CUDA graph of itself. It must read nothing back and take its input
-    from where it stays.
+    """Return work that replays a CUDA graph of itself.
+
+    It must read nothing back, and read its input at a fixed address.
     """
     from puffervec.train.device.graphs import WARM_UPS, recording
     from puffervec.train.device.streams import CudaStream

@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Before and after: what became faster or slower, what is launched, copied and waited for, and
-whether the actions differ.
-"""
+"""Comparison of two reports: times, launches, copies, synchronisations and actions."""
 
 from __future__ import annotations
 
@@ -22,18 +20,18 @@ from puffervec.wings.profile.timing import Latency
 TIMES = {"median": "p50", "p95": "p95", "p99": "p99"}
 LINE = ("a", "b")
 ACTIONS = "actions"
-# What a limit may be set on; what its number means.
+# The figures that a limit may be set on, and the unit of the limit.
 LIMITS = {
     **dict.fromkeys((*LINE, *TIMES), "percent of growth"),
     **dict.fromkeys(KINDS, "more per call"),
     ACTIONS: "largest difference",
 }
-_SAME = ("device_name", "torch", "seed", "batch")  # facts that should not differ between the two
+_SAME = ("device_name", "torch", "seed", "batch")  # Facts that should not differ.
 
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """A figure before and after. key: of LIMITS; what: in words."""
+    """A figure before and after. key: of LIMITS; what: its name for people."""
 
     key: str
     what: str
@@ -42,14 +40,14 @@ class Change:
 
     @property
     def percent(self) -> float:
-        """The growth in percent of what it was; NaN where both are 0."""
+        """The growth in percent; NaN where both are 0."""
         if self.before == 0:
             return math.nan if self.after == 0 else math.copysign(math.inf, self.after)
         return 100 * (self.after - self.before) / abs(self.before)
 
     @property
     def measured(self) -> float:
-        """What a limit is compared with."""
+        """The value that a limit is compared with."""
         if self.key == ACTIONS:
             return self.after
         return self.after - self.before if self.key in KINDS else self.percent
@@ -57,13 +55,13 @@ class Change:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """All changes, and what a reader should know of them."""
+    """All changes, and remarks about the comparison."""
 
     changes: tuple[Change, ...]
     remarks: tuple[str, ...]
 
     def __str__(self) -> str:
-        """A table and the remarks."""
+        """Return a table and the remarks."""
         rows: list[tuple[str, ...]] = [("", "before", "after", "change")]
         for change in self.changes:
             if change.key == ACTIONS:
@@ -77,13 +75,15 @@ class Comparison:
         return "\n".join([*table_lines(rows), *(f"  note: {remark}" for remark in self.remarks)])
 
     def above(self, limits: Mapping[str, float]) -> list[str]:
-        """Return a sentence for each figure that is above its limit.
+        """Return a sentence for each figure that exceeds its limit.
 
-        Args: limits: by key of LIMITS.
-        Raises: ConfigError for a limit on something that the reports do not have: it would never be
-            exceeded.
+        Args:
+            limits: by key of LIMITS.
+
+        Raises:
+            ConfigError: the reports do not have a figure, so its limit would never be exceeded.
         """
-        found = []
+        sentences = []
         for key, limit in limits.items():
             changes = [change for change in self.changes if change.key == key]
             if not changes:
@@ -95,17 +95,18 @@ class Comparison:
                 if not change.measured <= limit and not (
                     math.isnan(change.measured) and limit >= 0
                 ):
-                    found.append(
+                    sentences.append(
                         f"{change.what}: {change.measured:.3g} {LIMITS[key]}, the limit is "
                         f"{limit:g}"
                     )
-        return found
+        return sentences
 
 
 def compare(before: Report, after: Report) -> Comparison:
-    """Compare two reports of the same thing.
+    """Compare two reports of the same target.
 
-    Raises: ConfigError where they have nothing in common.
+    Raises:
+        ConfigError: they have nothing in common.
     """
     changes, remarks = _line(before.sweep, after.sweep), _remarks(before, after)
     pairs = _pairs(before, after)
@@ -119,13 +120,11 @@ def compare(before: Report, after: Report) -> Comparison:
 
 
 def _line(before: Sweep | None, after: Sweep | None) -> list[Change]:
-    """Return the changes of a sweep's line, and the largest difference of the actions over its
-    points.
-    """
+    """Return the changes of a sweep's line, and the largest difference of actions at its points."""
     if before is None or after is None or before.knob != after.knob:
         return []
     knob, old, new = before.knob, before.fit, after.fit
-    found = [
+    changes = [
         Change("a", "a, fixed, ms", old.a, new.a),
         Change("b", f"b, per {knob}, ms", old.b, new.b),
     ]
@@ -135,7 +134,7 @@ def _line(before: Sweep | None, after: Sweep | None) -> list[Change]:
         difference(one, other) for one, other in pairs if one is not None and other is not None
     ]
     return [
-        *found,
+        *changes,
         *(
             [Change(ACTIONS, f"largest difference of the actions, any {knob}", 0.0, max(apart))]
             if apart
@@ -145,9 +144,7 @@ def _line(before: Sweep | None, after: Sweep | None) -> list[Change]:
 
 
 def _pairs(before: Report, after: Report) -> list[tuple[Latency, Latency]]:
-    """Return what has the same name in both; a single call on each side belongs together whatever
-    its name.
-    """
+    """Return the latencies of equal names; single ones on both sides always pair."""
     if len(before.latencies) == len(after.latencies) == 1:
         return [(before.latencies[0], after.latencies[0])]
     by_name = {one.name: one for one in after.latencies}
@@ -158,7 +155,7 @@ def _changes(one: Latency, other: Latency, name: str) -> list[Change]:
     prefix = f"{name} " if name else ""
     clock = "device" if one.device and other.device else "wall"
     old, new = one.stats()[clock], other.stats()[clock]
-    found = [
+    changes = [
         Change(key, f"{prefix}{key}, {clock} ms", old[column], new[column])
         for key, column in TIMES.items()
     ]
@@ -168,11 +165,11 @@ def _changes(one: Latency, other: Latency, name: str) -> list[Change]:
         and one.counts.source == other.counts.source
     ):
         for kind in KINDS:
-            found.append(
+            changes.append(
                 Change(kind, prefix + kind, getattr(one.counts, kind), getattr(other.counts, kind))
             )
     if one.actions is not None and other.actions is not None:
-        found.append(
+        changes.append(
             Change(
                 ACTIONS,
                 f"{prefix}largest difference of the actions",
@@ -180,12 +177,13 @@ def _changes(one: Latency, other: Latency, name: str) -> list[Change]:
                 difference(one.actions, other.actions),
             )
         )
-    return found
+    return changes
 
 
 def difference(before: tuple[float, ...], after: tuple[float, ...]) -> float:
-    """Return the largest absolute difference; infinity where the numbers are not as many, or only
-    one of two is NaN.
+    """Return the largest absolute difference.
+
+    It is infinite where the lengths differ, or where only one of two numbers is NaN.
 
     >>> difference((1.0, 2.0), (1.0, 2.5)), difference((1.0,), ())
     (0.5, inf)

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How often a call launches work on its device, copies numbers to the host, and waits.
+"""Counts of launches, copies to the host, and synchronisations of a call.
 
 On a GPU torch.profiler counts calls of CUDA's API. Elsewhere the operations are counted that would
-be kernels there, and those that would copy and wait: for eager code both say the same of copies and
-waits.
+be kernels there, and those that would copy and synchronize. For eager code both methods agree on
+copies and synchronisations.
 """
 
 from __future__ import annotations
@@ -18,19 +18,24 @@ import torch
 
 from puffervec.train.device.syncs import Syncs
 
-# Names in CUDA's runtime and driver API; the tools put versions behind them (cudaMemcpyAsync_v3020,
+# Names in CUDA's runtime and driver API; tools append versions (cudaMemcpyAsync_v3020,
 # cuLaunchKernelEx_ptsz).
 _LAUNCH = re.compile(r"(cuda|cu)(Launch(Cooperative)?Kernel|GraphLaunch)")
 _SYNCHRONIZE = re.compile(r"(cuda|cu)(Stream|Device|Event|Ctx)Synchronize")
 _TO_HOST = re.compile(r"memcpy.*(DtoH|Device-to-Host)", re.IGNORECASE)
 KINDS = ("launches", "copies", "synchronisations")
-_CALLS = 5  # calls per run under torch.profiler
+_CALLS = 5  # Calls per run under torch.profiler.
 
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-    """Per call: launches of kernels and graphs, copies from the device to the host,
-    synchronisations. source: what was counted, "CUDA" (its API) or "operations".
+    """Numbers of events per call.
+
+    Attributes:
+        launches: of kernels and graphs.
+        copies: from the device to the host.
+        synchronisations: of the host with the device.
+        source: what was counted, "CUDA" (its API) or "operations".
     """
 
     launches: float
@@ -39,9 +44,9 @@ class Counts:
     source: str
 
     def __str__(self) -> str:
-        """The three numbers in words."""
+        """Return the three numbers with their names."""
         what = ("launch", "launches") if self.source == "CUDA" else ("operation", "operations")
-        words = (
+        names = (
             what,
             ("copy to the host", "copies to the host"),
             ("synchronisation", "synchronisations"),
@@ -49,47 +54,48 @@ class Counts:
         numbers = (self.launches, self.copies, self.synchronisations)
         return ", ".join(
             f"{n:g} {one if n == 1 else many}"
-            for n, (one, many) in zip(numbers, words, strict=True)
+            for n, (one, many) in zip(numbers, names, strict=True)
         )
 
 
 def kind_of(name: str) -> str | None:
     """Return which of KINDS a call of CUDA's API or an operation on memory is; None for others.
 
-    >>> kind_of("cudaGraphLaunch_v10000"), kind_of("[CUDA memcpy Device-to-Host]"), kind_of("cudaMalloc")
-    ('launches', 'copies', None)
+    >>> kind_of("cudaGraphLaunch_v10000"), kind_of("[CUDA memcpy Device-to-Host]")
+    ('launches', 'copies')
+    >>> kind_of("cudaMalloc") is None
+    True
     """
     patterns = zip(KINDS, (_LAUNCH, _TO_HOST, _SYNCHRONIZE), strict=True)
     return next((kind for kind, pattern in patterns if pattern.search(name)), None)
 
 
 def total(names: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Return how often each of KINDS happened. names: of calls and operations, with how often."""
-    found = dict.fromkeys(KINDS, 0.0)
+    """Return the sum of each of KINDS. names: of calls and operations, with their counts."""
+    sums = dict.fromkeys(KINDS, 0.0)
     for name, times in names:
         if (kind := kind_of(name)) is not None:
-            found[kind] += times
-    return found
+            sums[kind] += times
+    return sums
 
 
 def count(work: Callable[[], Any], device: torch.device) -> Counts:
-    """Return the counts of one call of `work`, which is called a few times."""
+    """Return the counts of one call of `work`, which is called several times."""
     if device.type != "cuda":
         with Syncs() as syncs:
             work()
         return Counts(syncs.operations, syncs.copies_out, len(syncs.found), "operations")
-    # The profiler itself waits for the device at the end: the difference of two runs is that of the
-    # calls alone.
-    few, many = (_recorded(work, calls) for calls in (_CALLS, 2 * _CALLS))
+    # The profiler itself synchronizes at the end; the difference of two runs leaves that out.
+    few, many = (_profile(work, calls) for calls in (_CALLS, 2 * _CALLS))
     launches, copies, waits = ((many[kind] - few[kind]) / _CALLS for kind in KINDS)
     return Counts(launches, copies, waits, "CUDA")
 
 
-def _recorded(work: Callable[[], Any], calls: int) -> dict[str, float]:
+def _profile(work: Callable[[], Any], calls: int) -> dict[str, float]:
     from torch.profiler import ProfilerActivity, profile
 
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recorded:
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         for _ in range(calls):
             work()
         torch.cuda.synchronize()
-    return total((event.name, 1) for event in recorded.events() or ())
+    return total((event.name, 1) for event in profiler.events() or ())

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train profile`: times, what grows with a knob, what waits, before against after. The
-command line alone: profiling.py makes what is measured, puffervec/wings/profile measures. Imports
-no torch before it runs.
+"""The command line of `puffer-train profile`.
+
+targets.py makes what is measured, the rest of puffervec/wings/profile measures. Imports no torch
+before it runs.
 """
 
 from __future__ import annotations
@@ -27,30 +28,37 @@ if TYPE_CHECKING:
     from puffervec.wings.profile.timing import Timing
 
 ABOUT = """\
-  Times a policy, a callable of yours, or the phases of training; finds what waits for the device; compares before and after.
-  TARGET is an env (its policy with fresh weights), a run, or MODULE:FUNCTION, which returns what is to be called.
+  Times a policy, a callable of yours, or the phases of training; finds what waits for the device;
+  compares reports. TARGET is an env (its policy with new weights), a run, or MODULE:FUNCTION, which
+  returns what is to be called.
 
-  --mode MODE           policy: from rows to actions; model: the network alone; loop: the phases of training [default: policy]
-  --batch N             rows that a policy is given at once [default: 64]
-  --iterations N        calls, or iterations of the loop, that count [default: 100; loop: 20]
-  --warmup N            ... and before them [default: 10; loop: 5]
+  --mode MODE           policy: from rows to actions; model: the network alone; loop: the phases of
+                        training [default: policy]
+  --batch N             rows that a policy gets per call [default: 64]
+  --iterations N        timed calls, or iterations of the loop [default: 100; loop: 20]
+  --warmup N            calls or iterations before them [default: 10; loop: 5]
   --set NAME=VALUE      an argument of FUNCTION; any number of these
-  --sweep KNOB=N,N,...  fit T = a + b n: batch, agents, layers; of a loop also horizon and envs; of FUNCTION what it takes
+  --sweep KNOB=N,N,...  fit T = a + b n: batch, agents, layers; of a loop also horizon and envs; of
+                        FUNCTION its own arguments
   --syncs               name the lines that wait for the device; exit code 1 if there are any
-  --ablation            the same call eager, compiled and as a CUDA graph; of a policy the network, also with planned memory
-  --json FILE           write the report, for --compare; with --syncs and --ablation what they found
+  --ablation            the same call eager, compiled and as a CUDA graph; of a policy the network,
+                        also with planned memory
+  --json FILE           write the report, for --compare, or the results of --syncs and --ablation
   --out FILE            draw it, as .png or .svg
   --trace FILE          also record a Chrome trace
-  --nvtx                mark ranges for Nsight Systems, and print the commands that record and read them
-  --policy MODULE:CLASS the run's policy where it is code of yours, which profile imports only if you name it
+  --nvtx                mark ranges for Nsight Systems, and print the commands that record and read
+                        them
+  --policy MODULE:CLASS the run's policy where it is code of yours, which profile imports only if
+                        you name it
   --env MODULE:FACTORY  the run's env, likewise
   --config FILE.toml    and for an env all flags of puffer-train train
 
   profile --compare BEFORE.json AFTER.json
-  --limit KEY=NUMBER    exit code 1 if it is exceeded: a, b, median, p95, p99 in percent of growth; launches, copies,
-                        synchronisations: more per call; actions: largest difference. Any number of these
+  --limit KEY=NUMBER    exit code 1 if it is exceeded: a, b, median, p95, p99 in percent of growth;
+                        launches, copies, synchronisations: more per call; actions: largest
+                        difference. Any number of these
   profile --nsys-csv FILE...
-  --iterations N        inferences that were recorded, where no NVTX summary tells
+  --iterations N        inferences that were recorded, where there is no NVTX summary
 """
 LOOP = "loop"
 DEFAULTS = {LOOP: (20, 5), "": (100, 10)}
@@ -58,12 +66,12 @@ _MODES = ("policy", "model", LOOP)
 
 
 class Exceeded(PuffervecError):
-    """What was looked for is there, or a limit is exceeded: exit code 1."""
+    """The search was successful, or a limit is exceeded: exit code 1."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What `puffer-train profile TARGET` was asked for; see ABOUT."""
+    """The flags of `puffer-train profile TARGET`; see ABOUT."""
 
     target: str
     mode: str
@@ -82,7 +90,7 @@ class Request:
     code: tuple[str | None, ...]
 
     def timing(self, device: Any) -> Timing:
-        """How calls are timed."""
+        """Return the settings for timing calls."""
         from puffervec.wings.profile import nsys
         from puffervec.wings.profile.timing import Timing
 
@@ -94,17 +102,17 @@ class Request:
 
 
 def parse(args: list[str]) -> Request:
-    """Take the verb's own flags from args; those of a run are left. Raises: ConfigError."""
+    """Take the command's own flags from args; those of a run are left. Raises: ConfigError."""
     syncs, ablation, nvtx = (
         flags.take_switch(args, f"--{name}") for name in ("syncs", "ablation", "nvtx")
     )
     mode = flags.take_option(args, "--mode") or _MODES[0]
     if mode not in _MODES:
         raise ConfigError(f"--mode is {mode!r}: use {', '.join(_MODES)}")
-    given = {arg.partition("=")[0] for arg in args}
-    if nvtx and "--sweep" in given:
-        raise ConfigError("--nvtx opens one window, round one measurement: leave --sweep out")
-    if (syncs or ablation) and (more := given & {"--sweep", "--out", "--trace"}):
+    names = {arg.partition("=")[0] for arg in args}
+    if nvtx and "--sweep" in names:
+        raise ConfigError("--nvtx records one measurement: leave --sweep out")
+    if (syncs or ablation) and (more := names & {"--sweep", "--out", "--trace"}):
         raise ConfigError(
             f"--syncs and --ablation print a table, or with --json a file: leave {min(more)} out"
         )
@@ -118,8 +126,8 @@ def parse(args: list[str]) -> Request:
     target = flags.take_target(args)
     if target is None:
         raise ConfigError(
-            "what? For example: puffer-train profile tag_grid (puffer-train profile --help shows "
-            "more)"
+            "which target? For example: puffer-train profile tag_grid (puffer-train profile --help "
+            "shows more)"
         )
     return Request(
         target,
@@ -138,14 +146,14 @@ def parse(args: list[str]) -> Request:
     )
 
 
-def _pairs(given: list[str], flag: str) -> dict[str, Any]:
-    found = {}
-    for text in given:
+def _pairs(texts: list[str], flag: str) -> dict[str, Any]:
+    pairs = {}
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
-            raise ConfigError(f"{flag} {text}: give {flag} NAME=VALUE")
-        found[name] = flags.plain_value(value)
-    return found
+            raise ConfigError(f"{flag} {text}: use {flag} NAME=VALUE")
+        pairs[name] = flags.plain_value(value)
+    return pairs
 
 
 def _knob(text: str | None) -> tuple[str, tuple[int, ...]] | None:
@@ -159,18 +167,18 @@ def _knob(text: str | None) -> tuple[str, tuple[int, ...]] | None:
     )
     if not knob.isidentifier() or len(set(numbers)) < 2:
         raise ConfigError(
-            f"--sweep {text}: give a knob and at least two numbers, as in --sweep batch=1,2,4,8"
+            f"--sweep {text}: use a knob and at least two numbers, as in --sweep batch=1,2,4,8"
         )
     return knob, tuple(numbers)
 
 
 def _output(flag: str, text: str | None) -> Path | None:
-    """Refuse what could not be written, before time is spent."""
+    """Return a path for output. Raises: ConfigError where it cannot be written."""
     if text is None:
         return None
     path = Path(text)
     if not path.absolute().parent.is_dir() or path.is_dir():
-        raise ConfigError(f"--{flag} {path}: give a file in a folder that is there")
+        raise ConfigError(f"--{flag} {path}: use a file in a folder that exists")
     if flag == "out":
         if path.suffix.lower() not in (".png", ".svg"):
             raise ConfigError(f"--out {path}: the name must end in .png or .svg")
@@ -179,7 +187,7 @@ def _output(flag: str, text: str | None) -> Path | None:
 
 
 def run(args: list[str], signals: StopSignals) -> None:
-    """`puffer-train profile TARGET`."""
+    """Run `puffer-train profile TARGET`."""
     words = ["puffer-train", "profile", *args]
     if "--compare" in args:
         return _compare(args)
@@ -188,7 +196,7 @@ def run(args: list[str], signals: StopSignals) -> None:
     request = parse(args)
     subject, config = _subject(request, args)
     if request.nvtx:
-        _say_nsys(words)
+        _print_nsys(words)
     if subject is not None and request.syncs:
         return _show_syncs(subject, request)
     if subject is not None and request.ablation:
@@ -200,9 +208,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 def _subject(request: Request, args: list[str]) -> tuple[Subject | None, TrainConfig | None]:
-    """Return what is to be profiled: a subject, or the config of a loop. args: the flags that are
-    left.
-    """
+    """Return the subject to profile, or the config of a loop. args: the flags that are left."""
     if (
         ":" in request.target
         and request.mode != LOOP
@@ -220,7 +226,7 @@ def _subject(request: Request, args: list[str]) -> tuple[Subject | None, TrainCo
             flags.refuse_left(args, "profile")
             return subject, None
     if request.settings:
-        raise ConfigError(f"--set is for MODULE:FUNCTION, {request.target} is none")
+        raise ConfigError(f"--set is for MODULE:FUNCTION, which {request.target} is not")
     config = flags.settled(TrainConfig.of(request.target), args) if is_env(request.target) else None
     if config is not None and request.mode == LOOP:
         return None, config
@@ -248,10 +254,9 @@ def _profile_calls(subject: Subject, request: Request) -> None:
 
     timing = request.timing(subject.device)
     if request.sweep is not None:
-        subject.whole(
-            {request.sweep[0]: request.sweep[1][0]}
-        )  # Refuses a knob before time is spent.
-    found = latencies(subject.make({}), timing)
+        # Raises for an unknown knob before time is spent.
+        subject.whole({request.sweep[0]: request.sweep[1][0]})
+    times = latencies(subject.make({}), timing)
     swept = None
     if request.sweep is not None:
         knob, values = request.sweep
@@ -263,7 +268,7 @@ def _profile_calls(subject: Subject, request: Request) -> None:
         iterations=request.iterations,
         warmup=request.warmup,
     )
-    _show(Report(facts, tuple(found), swept), request)
+    _show(Report(facts, tuple(times), swept), request)
     if request.trace is not None:
         print(f"{chrome_trace(subject.whole({}), request.trace, device=subject.device)}: written")
 
@@ -279,7 +284,7 @@ def _profile_loop(config: TrainConfig, request: Request, signals: StopSignals) -
     timing = request.timing(device)
     try:
         phases = profiling.profile_loop(config, timing, signals)
-        swept = None if request.sweep is None else _swept_loop(config, request, timing, signals)
+        swept = None if request.sweep is None else _sweep_loop(config, request, timing, signals)
     except profiling.Stopped:
         return
     facts = {
@@ -291,15 +296,15 @@ def _profile_loop(config: TrainConfig, request: Request, signals: StopSignals) -
     _show(Report(about(device, **facts, warmup=request.warmup), tuple(phases), swept), request)
 
 
-def _swept_loop(
+def _sweep_loop(
     config: TrainConfig, request: Request, timing: Timing, signals: StopSignals
 ) -> Sweep:
-    """Train anew for each value of a knob."""
+    """Train again for each value of a knob."""
     from puffervec.wings.profile import targets as profiling
-    from puffervec.wings.profile.sweep import Sweep, checked_values
+    from puffervec.wings.profile.sweep import Sweep, check_values
 
     assert request.sweep is not None
-    knob, values = request.sweep[0], checked_values(*request.sweep)
+    knob, values = request.sweep[0], check_values(*request.sweep)
     points = []
     for value in values:
         whole, *_ = profiling.profile_loop(
@@ -331,8 +336,8 @@ def _write_tables(path: Path | None, tables: Any) -> None:
 def _show_syncs(subject: Subject, request: Request) -> None:
     from puffervec.train.device.syncs import count_of
 
-    count, found = 0, subject.syncs()
-    for name, reports in found.items():
+    count, by_work = 0, subject.syncs()
+    for name, reports in by_work.items():
         print(
             f"{name}:",
             *(f"  {line}" for report in reports for line in str(report).splitlines()),
@@ -341,7 +346,7 @@ def _show_syncs(subject: Subject, request: Request) -> None:
         count += max(len(report.found) for report in reports)
     _write_tables(
         request.json,
-        {name: [report.as_json() for report in reports] for name, reports in found.items()},
+        {name: [report.as_json() for report in reports] for name, reports in by_work.items()},
     )
     if count:
         raise Exceeded(f"{count_of(count)} in a call: the lines above wait for the device")
@@ -350,16 +355,16 @@ def _show_syncs(subject: Subject, request: Request) -> None:
 def _show_ablation(subject: Subject, request: Request) -> None:
     from puffervec.wings.profile.ablation import ablation_table
 
-    found = subject.ablate(request.timing(subject.device))
-    for name, entries in found.items():
+    by_work = subject.ablate(request.timing(subject.device))
+    for name, entries in by_work.items():
         print(f"{name}\n{ablation_table(entries)}")
     _write_tables(
         request.json,
-        {name: [entry.as_json() for entry in entries] for name, entries in found.items()},
+        {name: [entry.as_json() for entry in entries] for name, entries in by_work.items()},
     )
 
 
-def _say_nsys(words: list[str]) -> None:
+def _print_nsys(words: list[str]) -> None:
     import torch
 
     from puffervec.wings.profile import nsys
@@ -367,7 +372,7 @@ def _say_nsys(words: list[str]) -> None:
     print("To record and read back:", *nsys.command_lines(words), sep="\n  ")
     print(f"note: {nsys.ENQUEUE_ONLY}")
     if not torch.cuda.is_available():
-        note("there is no GPU here: nothing is marked")
+        note("this machine has no GPU: nothing is marked")
 
 
 def _compare(args: list[str]) -> None:
@@ -385,14 +390,14 @@ def _compare(args: list[str]) -> None:
     files = [arg for arg in args if not arg.startswith("-")]
     flags.refuse_left([arg for arg in args if arg.startswith("-")], "profile")
     if len(files) != 2:
-        raise ConfigError(f"--compare takes two files, BEFORE.json AFTER.json, not {len(files)}")
+        raise ConfigError(f"--compare takes two files, BEFORE.json AFTER.json: got {len(files)}")
     reports = [read_report(file) for file in files]
-    found = compare(*reports)
-    print(printable(str(found)))  # The files may be a stranger's.
+    comparison = compare(*reports)
+    print(printable(str(comparison)))  # The files may come from others.
     if out is not None:
         print(f"{picture(reports, out, ('before', 'after'))}: written")
-    if broken := found.above(limits):
-        raise Exceeded("; ".join(broken))
+    if exceeded := comparison.above(limits):
+        raise Exceeded("; ".join(exceeded))
 
 
 def _read_nsys(args: list[str]) -> None:
@@ -407,6 +412,11 @@ def _read_nsys(args: list[str]) -> None:
 
 
 VERB = Verb(
-    "profile", "ENV|RUN|MODULE:FUNCTION [flags]", "times of a policy or of training, and what waits", ABOUT, run,
-    configured=True, values={"--mode": _MODES},
-)  # fmt: skip
+    "profile",
+    "ENV|RUN|MODULE:FUNCTION [flags]",
+    "times of a policy or of training, and what waits",
+    ABOUT,
+    run,
+    configured=True,
+    values={"--mode": _MODES},
+)

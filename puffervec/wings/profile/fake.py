@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A GPU's tensors without a GPU: a proof that code waits for nothing, on any machine.
+"""Fake CUDA tensors: a proof on any machine that code does not wait for the device.
 
-`fake_cuda` makes tensors that claim to be on a GPU and have shapes but no contents: whatever asks
-for a number fails, and what leaves the device is seen by `Syncs`. Streams, events and graphs are
-stand-ins. It works with a build of torch without CUDA.
+`fake_cuda` makes tensors that claim to be on a GPU and have shapes but no contents. Reading a
+number fails, and `Syncs` sees what leaves the device. Streams, events and graphs are stand-ins. It
+works with a build of torch without CUDA.
 """
 
 from __future__ import annotations
@@ -32,13 +32,11 @@ _NO_NUMBER = (DataDependentOutputException, DynamicOutputShapeException)
 
 
 class ProofError(PuffervecError, RuntimeError):
-    """Code cannot run on fake CUDA tensors, so nothing is known of it."""
+    """Code cannot run on fake CUDA tensors, so nothing can be proved about it."""
 
 
 def _copy(self: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
-    """copy_ by way of the dispatcher: the method itself asks a torch without CUDA to choose the
-    device.
-    """
+    """Call copy_ through the dispatcher; the method itself would need torch's CUDA runtime."""
     copied: torch.Tensor = torch.ops.aten.copy_.default(self, source, non_blocking)
     return copied
 
@@ -47,7 +45,7 @@ _to_of_torch, _as_tensor_of_torch = torch.Tensor.to, torch.as_tensor
 
 
 def _to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """to, likewise."""
+    """Call to through the dispatcher."""
     words = [*args, *(kwargs.get(name) for name in ("device", "dtype"))]
     dtype = next((word for word in words if isinstance(word, torch.dtype)), self.dtype)
     place = next((word for word in words if isinstance(word, torch.device | str)), self.device)
@@ -63,7 +61,7 @@ def _to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
 
 
 def _getitem(self: torch.Tensor, index: Any) -> torch.Tensor:
-    """Indexing, likewise."""
+    """Index through the dispatcher."""
     words = index if isinstance(index, tuple) else (index,)
     width = sum(word is not None and word is not Ellipsis for word in words)
     if Ellipsis in [word for word in words if not isinstance(word, torch.Tensor)]:
@@ -89,7 +87,7 @@ def _getitem(self: torch.Tensor, index: Any) -> torch.Tensor:
 
 
 def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
-    """Writing to an index, likewise; tensors among the indices stand alone."""
+    """Write to an index through the dispatcher; tensors cannot be mixed with other indices."""
     words = index if isinstance(index, tuple) else (index,)
     if all(isinstance(word, torch.Tensor) for word in words):
         value = (
@@ -107,8 +105,9 @@ def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
 
 
 def _number(method: str) -> Callable[[torch.Tensor], Any]:
-    """float, bool and the like, by way of the dispatcher, where the detector sees them and there is
-    no number to be given.
+    """Return a method that reads a number through the dispatcher, where `Syncs` sees it.
+
+    A fake tensor has no number to return.
     """
     of_torch = getattr(torch.Tensor, method)
 
@@ -125,7 +124,7 @@ def _number(method: str) -> Callable[[torch.Tensor], Any]:
 def _contiguous(
     self: torch.Tensor, memory_format: torch.memory_format = torch.contiguous_format
 ) -> torch.Tensor:
-    """contiguous, likewise."""
+    """Call contiguous through the dispatcher."""
     if self.is_contiguous(memory_format=memory_format):
         return self
     copied: torch.Tensor = torch.ops.aten.clone.default(self, memory_format=memory_format)
@@ -134,11 +133,10 @@ def _contiguous(
 
 @contextmanager
 def _modules_that_move() -> Iterator[None]:
-    """Let `nn.Module.to` and its kin give a module new parameters and buffers, which it loses at
-    the end of the block.
+    """Let `nn.Module.to` and the like replace parameters and buffers until the end of the block.
 
-    torch would swap the contents of old and new tensors, which it refuses for those that a fake
-    mode knows of, and which would leave a module of the caller's without numbers.
+    torch would swap the contents of old and new tensors. It refuses that for tensors that a fake
+    mode has seen, and it would leave the caller's module without values.
     """
     replaced: list[tuple[dict[str, Any], str, torch.Tensor]] = []
 
@@ -169,7 +167,7 @@ def _modules_that_move() -> Iterator[None]:
 
 
 class _Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Operations that CUDA has and that no one has told the shapes of."""
+    """Operations that CUDA has but for which torch has no shape function."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.aten._fused_adam_.tensor_lr:
@@ -184,41 +182,39 @@ class _Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class Waiting:
-    """Stands for a stream or an event: everything has always happened; asking to wait for it is
-    noted.
-    """
+    """Stand-in for a stream or an event, which is always done; waits on the host are noted."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
     def wait_stream(self, other: Any) -> None:
-        """On the device."""
+        """Do nothing: this waits on the device."""
 
     def wait_event(self, event: Any) -> None:
-        """On the device."""
+        """Do nothing: this waits on the device."""
 
     def record(self, stream: Any = None) -> None:
-        """On the device."""
+        """Do nothing: this records on the device."""
 
     def query(self) -> bool:
-        """It has happened."""
+        """Return True: it is done."""
         return True
 
     def synchronize(self) -> None:
-        """Wait on the host."""
+        """Note a wait on the host."""
         note_all(SYNCHRONIZE)
 
 
 class Graph:
-    """Stands for a CUDA graph: its replay runs nothing, as fake tensors have nothing to be run on."""
+    """Stand-in for a CUDA graph; its replay only counts, as fake tensors have no contents."""
 
     replays = 0
 
     def register_generator_state(self, generator: torch.Generator) -> None:
-        """Nothing to be kept."""
+        """Do nothing."""
 
     def replay(self) -> None:
-        """Count."""
+        """Count the replay."""
         Graph.replays += 1
 
 
@@ -237,23 +233,26 @@ def fake_cuda() -> Iterator[torch.device]:
     """In the block, new tensors are on "cuda" and have shapes but no contents."""
     device = torch.device("cuda")
     with ExitStack() as stack:
-        ways: dict[str, Any] = {
+        methods: dict[str, Any] = {
             "copy_": _copy,
             "to": _to,
             "__getitem__": _getitem,
             "__setitem__": _setitem,
         }
-        ways |= {
+        methods |= {
             name: _number(name)
             for name in ("item", "__float__", "__bool__", "__int__", "__index__")
         }
-        ways |= {"data_ptr": lambda _: 0}  # Only the stand-in for the runtime is told.
-        ways |= {"contiguous": _contiguous, "cuda": lambda self, *args, **kwargs: _to(self, device)}
-        stack.enter_context(mock.patch.multiple(torch.Tensor, **ways))
+        methods |= {"data_ptr": lambda _: 0}  # Only the stand-in for the runtime gets it.
+        methods |= {
+            "contiguous": _contiguous,
+            "cuda": lambda self, *args, **kwargs: _to(self, device),
+        }
+        stack.enter_context(mock.patch.multiple(torch.Tensor, **methods))
         stack.enter_context(mock.patch.object(torch, "as_tensor", _as_tensor))
         stack.enter_context(
             mock.patch.object(torch.backends.cudnn, "is_acceptable", lambda _: False)
-        )  # nor asked for
+        )
         stand_ins: dict[str, Any] = {
             "Stream": Waiting,
             "Event": Waiting,
@@ -272,8 +271,9 @@ def fake_cuda() -> Iterator[torch.device]:
 
 @contextmanager
 def _no_gradients() -> Iterator[None]:
-    """Gradients are off in the block and stay so, whoever asks for them (torch.distributions do): a
-    torch without CUDA would end the process where autograd meets a CUDA tensor.
+    """Keep gradients off in the block, whoever switches them on (torch.distributions do).
+
+    A torch without CUDA would end the process where autograd meets a CUDA tensor.
     """
     switch = torch._C._set_grad_enabled
     with (
@@ -284,22 +284,26 @@ def _no_gradients() -> Iterator[None]:
 
 
 def _as_tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
-    """as_tensor by way of the dispatcher."""
-    made = data if isinstance(data, torch.Tensor) else _as_tensor_of_torch(data, device="cpu")
-    return _to(made, torch.device(device or "cuda"), dtype or made.dtype)
+    """Call as_tensor through the dispatcher."""
+    tensor = data if isinstance(data, torch.Tensor) else _as_tensor_of_torch(data, device="cpu")
+    return _to(tensor, torch.device(device or "cuda"), dtype or tensor.dtype)
 
 
 def prove_no_syncs(make: Callable[[], Callable[[], Any]]) -> SyncReport:
-    """Run code on fake CUDA tensors and return what waits for the device: nothing is a proof for
-        the path that was taken.
+    """Run code on fake CUDA tensors and return what waits for the device.
 
-    Gradients are off, as in a roll-out: the code must not call `backward`.
-    Args: make: called without arguments where new tensors and modules are on the fake device;
-        returns the work, which is called once. What `make` itself does is not looked at.
-    Returns: the operations that were found. The first one that needs a number ends the work: there
-    is none to be given.
-    Raises: ProofError: the code cannot run there, and not because it needs a number; the cause is
-        what it raised.
+    An empty report is a proof for the path that was taken. Gradients are off, as in a rollout: the
+    code must not call `backward`.
+
+    Args:
+        make: called without arguments where new tensors and modules are on the fake device; returns
+            the work, which is called once. What `make` itself does is not checked.
+
+    Returns: the operations that wait. The first one that needs a number ends the work, as there is
+    no number to return.
+
+    Raises:
+        ProofError: the code cannot run there for another reason, which is the cause.
     """
     syncs = Syncs()
     with fake_cuda(), _no_gradients():

@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Together with Nsight Systems: ranges and a window for `nsys profile`, its command line, and what
-`nsys stats` says of it.
+"""Nsight Systems: ranges and a window for `nsys profile`, its command line, and its summaries.
 
-puffer-train profile TARGET --nvtx      prints the lines to run; under nsys it marks each phase and opens the window
-nsys stats --format csv                 summaries of CUDA's API, kernels, operations on memory, and NVTX ranges
-puffer-train profile --nsys-csv FILES   launches, synchronisations and copies to the host per inference
+puffer-train profile TARGET --nvtx      prints the lines to run; under nsys it marks each phase
+                                        and opens the window
+nsys stats --format csv                 summaries of CUDA's API, kernels, operations on memory,
+                                        and NVTX ranges
+puffer-train profile --nsys-csv FILES   launches, synchronisations and copies to the host per
+                                        inference
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ REPORT = "puffer-profile"
 SUMMARIES = ("cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "nvtx_sum")
 MOST_BYTES, MOST_TIMES = 1 << 26, 1 << 63
 ENQUEUE_ONLY = (
-    "NVTX ranges show when work was handed to the GPU, not when it was done: a range that does "
-    "not wait ends early, and the wait shows up in the synchronisation behind it"
+    "NVTX ranges show when work was submitted to the GPU, not when it was done: a range that does "
+    "not wait ends early, and the wait appears in the next synchronisation"
 )
-# What tells the summaries apart: the column of the counts, and that of the names. Older versions
-# write "Time(%)" and "Calls".
+# The columns by which summaries are recognized: of counts, and of names. Older versions write
+# "Time(%)" and "Calls".
 _KINDS = {
     "API": (("Num Calls", "Calls"), ("Name",)),
     "NVTX": (("Instances",), ("Range",)),
@@ -61,8 +63,9 @@ def nvtx_range(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def window() -> Iterator[None]:
-    """Let `nsys profile --capture-range=cudaProfilerApi` record the block and nothing else. Does
-    nothing without a GPU.
+    """Let `nsys profile --capture-range=cudaProfilerApi` record only the block.
+
+    This does nothing without a GPU.
     """
     if not torch.cuda.is_available():
         yield
@@ -75,15 +78,13 @@ def window() -> Iterator[None]:
         done = torch.cuda.Event()  # type: ignore[no-untyped-call]
         done.record()
         while not done.query():  # type: ignore[no-untyped-call]
-            time.sleep(1e-4)  # A synchronisation would be counted among those of the block.
+            time.sleep(1e-4)  # A synchronisation would be counted with those of the block.
     finally:
         runtime.cudaProfilerStop()
 
 
 def command_lines(words: Sequence[str]) -> list[str]:
-    """Return the three commands that record and read back. Args: words: the command to be recorded,
-    as in a shell.
-    """
+    """Return the three commands that record and read back. words: the command to record."""
     own = shlex.join(words)
     files = [f"{REPORT}_{name}.csv" for name in SUMMARIES]
     return [
@@ -98,9 +99,7 @@ def command_lines(words: Sequence[str]) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A row of a summary: how often a call, kernel, operation or range came, and the time of all of
-    them.
-    """
+    """A row of a summary: count and total time of a call, kernel, operation or range."""
 
     name: str
     times: int
@@ -109,56 +108,52 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Trace:
-    """What the summaries say.
+    """Summaries of a recording.
 
     Attributes:
-        summaries: by kind ("API", "kernels", "memory", "NVTX"): their rows.
-        inferences: how often the range round each call came; None where it is not known.
+        summaries: rows by kind ("API", "kernels", "memory", "NVTX").
+        inferences: how often the range around each call occurred; None where it is not known.
     """
 
     summaries: dict[str, tuple[Row, ...]]
     inferences: int | None
 
     def counts(self) -> dict[str, float]:
-        """Return launches, copies and synchronisations in all. Those whose summary is missing are
-        left out.
-        """
-        found: dict[str, float] = {}
+        """Return the totals by kind, as far as their summaries were recorded."""
+        sums: dict[str, float] = {}
         for kind, summary in zip(KINDS, ("API", "memory", "API"), strict=True):
             if summary in self.summaries:
-                found[kind] = sum(
+                sums[kind] = sum(
                     row.times for row in self.summaries[summary] if kind_of(row.name) == kind
                 )
-        return found
+        return sums
 
     def per_inference(self) -> dict[str, float]:
-        """Return `counts` per inference. Raises: ConfigError where the number of inferences is not
-        known.
-        """
+        """Return `counts` per inference. Raises: ConfigError: their number is not known."""
         if not self.inferences:
             raise ConfigError(
-                "how many inferences were recorded? Give the NVTX summary (nvtx_sum), whose "
-                f"range {INFERENCE!r} tells, or --iterations N"
+                "the number of inferences is not known: give the NVTX summary (nvtx_sum) with the "
+                f"range {INFERENCE!r}, or --iterations N"
             )
         return {kind: times / self.inferences for kind, times in self.counts().items()}
 
     def __str__(self) -> str:
-        """The numbers per inference, the heaviest rows of each summary, and what to mind."""
+        """Return the numbers per inference, the heaviest rows of each summary, and notes."""
         parts = [f"{self.inferences} inferences; per inference:"]
-        parts += [f"  {times:g} {_WORDS[kind]}" for kind, times in self.per_inference().items()]
+        parts += [f"  {times:g} {_NAMES[kind]}" for kind, times in self.per_inference().items()]
         for kind, rows in self.summaries.items():
             heaviest = sorted(rows, key=lambda row: -row.total_ms)[:8]
             cells: list[tuple[str, ...]] = [(kind, "times", "total ms")]
             cells += [
-                (_shortened(row.name), f"{row.times:,}", f"{row.total_ms:,.3f}") for row in heaviest
+                (_shorten(row.name), f"{row.times:,}", f"{row.total_ms:,.3f}") for row in heaviest
             ]
             parts += table_lines(cells)
         if "NVTX" in self.summaries:
-            parts.append(f"  note: {ENQUEUE_ONLY}{self._seen()}")
+            parts.append(f"  note: {ENQUEUE_ONLY}{self._short_ranges()}")
         return "\n".join(parts)
 
-    def _seen(self) -> str:
-        """Say so where the ranges are shorter than what the GPU did in them."""
+    def _short_ranges(self) -> str:
+        """Return a sentence where the ranges are shorter than the work of the GPU in them."""
         ranges = sum(row.total_ms for row in self.summaries["NVTX"] if _is_inference(row.name))
         busy = sum(row.total_ms for row in self.summaries.get("kernels", ()))
         if not 0 < ranges < busy:
@@ -166,37 +161,38 @@ class Trace:
         return f". Here the ranges {INFERENCE!r} took {ranges:.3f} ms, the kernels {busy:.3f} ms"
 
 
-_WORDS = {
+_NAMES = {
     "launches": "launches",
     "copies": "copies from the device to the host",
     "synchronisations": "synchronisations",
 }
 
 
-def _shortened(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= 60 else f"{name[:57]}..."
 
 
 def _is_inference(name: str) -> bool:
-    return name.lstrip(":") in (
-        INFERENCE,
-        ITERATION,
-    )  # The default domain has no name, and a colon behind it.
+    # The default domain has no name, but is followed by a colon.
+    return name.lstrip(":") in (INFERENCE, ITERATION)
 
 
 def read_csv(paths: Sequence[str | Path], inferences: int | None = None) -> Trace:
-    """Read summaries that `nsys stats --format csv` wrote, in any order; several may stand in one
-    file.
+    """Read summaries that `nsys stats --format csv` wrote, in any order, also several per file.
 
-    Args: inferences: how many were recorded; None: as many as there are ranges of that name.
-    Raises: ConfigError in one line for a file that is none.
+    Args:
+        paths: of the files.
+        inferences: how many were recorded; None: count the ranges of that name.
+
+    Raises:
+        ConfigError: a file has no summary.
     """
     summaries: dict[str, tuple[Row, ...]] = {}
     for path in paths:
-        found = _read_file(Path(path))
-        if twice := [kind for kind in found if kind in summaries]:
+        tables = _read_file(Path(path))
+        if twice := [kind for kind in tables if kind in summaries]:
             raise ConfigError(f"{path}: a second summary of {twice[0]}: give each once")
-        summaries |= found
+        summaries |= tables
     if inferences is None:
         inferences = (
             sum(row.times for row in summaries.get("NVTX", ()) if _is_inference(row.name)) or None
@@ -210,38 +206,34 @@ def _read_file(path: Path) -> dict[str, tuple[Row, ...]]:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise ValueError(f"more than {MOST_BYTES:,} bytes")
-        found = _tables(data.decode("utf-8-sig"))
-        if not found:
+        tables = _tables(data.decode("utf-8-sig"))
+        if not tables:
             raise ValueError(f"no header of {', '.join(SUMMARIES)}")
-        return found
+        return tables
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
     except (ValueError, csv.Error) as error:
-        raise ConfigError(f"{path} is no CSV file of nsys stats: {error}") from error
+        raise ConfigError(f"{path} is not a CSV file of nsys stats: {error}") from error
 
 
 def _tables(text: str) -> dict[str, tuple[Row, ...]]:
-    """Return the summaries in a text; lines outside of them (nsys tells what it does) are passed
-    over.
-    """
-    found: dict[str, list[Row]] = {}
+    """Return the summaries in a text; skip other lines, such as nsys's messages."""
+    tables: dict[str, list[Row]] = {}
     kind, columns = "", (0, 0, 0)
     for number, cells in enumerate(csv.reader(io.StringIO(text)), 1):
         header = _header(cells)
         if header is not None:
             kind, columns = header
-            found[kind] = []
+            tables[kind] = []
         elif kind and len(cells) > max(columns):
-            found[kind].append(_row(cells, columns, number))
-        else:  # an empty line, or a message
+            tables[kind].append(_row(cells, columns, number))
+        else:  # An empty line, or a message.
             kind = ""
-    return {kind: tuple(rows) for kind, rows in found.items()}
+    return {kind: tuple(rows) for kind, rows in tables.items()}
 
 
 def _header(cells: Sequence[str]) -> tuple[str, tuple[int, int, int]] | None:
-    """Return the kind of a summary and its columns: name, count, total time. None for what is no
-    header.
-    """
+    """Return the kind of a summary and its columns name, count, total; None: not a header."""
     names = [cell.strip() for cell in cells]
 
     def column(words: Sequence[str]) -> int | None:

@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures of reports: a box per call or phase, and for sweeps the points, their line, and what the
-line leaves over.
-"""
+"""Pictures of reports: a box per call or phase, and for sweeps the points, line and residuals."""
 
 from __future__ import annotations
 
@@ -19,23 +17,29 @@ from puffervec.wings.profile.timing import Latency
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito (2008)
 _DPI = 120
-WIDE = 50  # medians further apart than this are drawn on a logarithmic scale
+WIDE = 50  # Medians that differ by a larger factor are drawn on a logarithmic scale.
 
 
 def picture(
     reports: Report | Sequence[Report], path: str | Path, names: Sequence[str] = ()
 ) -> Path:
-    """Draw one report, or several side by side, as PNG or SVG after the name's ending.
+    """Draw one report, or several next to each other, as PNG or SVG by the file's suffix.
 
-    Args: names: of the reports, where there are several.
-    Raises: MissingExtraError; ConfigError where the disk refuses.
+    Args:
+        reports: to draw.
+        path: of the file.
+        names: of the reports, where there are several.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+        ConfigError: the file cannot be written.
     """
     extras.require("a picture", "matplotlib")
-    shown = [reports] if isinstance(reports, Report) else list(reports)
-    drawn = io.BytesIO()
+    several = [reports] if isinstance(reports, Report) else list(reports)
+    image = io.BytesIO()
     kind = "svg" if Path(path).suffix.lower() == ".svg" else "png"
-    draw(shown, names or [f"{i}" for i in range(len(shown))]).savefig(drawn, format=kind)
-    write(path, drawn.getvalue())
+    draw(several, names or [f"{i}" for i in range(len(several))]).savefig(image, format=kind)
+    write(path, image.getvalue())
     return Path(path)
 
 
@@ -58,7 +62,7 @@ def draw(reports: Sequence[Report], names: Sequence[str]) -> Any:
 
 
 def _draw_boxes(part: Any, reports: Sequence[Report], names: Sequence[str]) -> None:
-    """Boxes from the lower to the upper quartile, whiskers to p1 and p99, the median as a line."""
+    """Draw boxes between the quartiles, whiskers to p1 and p99, and the median as a line."""
     rows: list[tuple[str, Latency, str]] = []
     for report, name, colour in zip(reports, names, COLOURS, strict=False):
         for one in report.latencies:
@@ -77,7 +81,7 @@ def _draw_boxes(part: Any, reports: Sequence[Report], names: Sequence[str]) -> N
                 samples.append(times)
                 colours.append(colour)
     axis = part.subplots()
-    drawn = axis.boxplot(
+    plot = axis.boxplot(
         samples,
         orientation="horizontal",
         whis=(1, 99),
@@ -85,9 +89,9 @@ def _draw_boxes(part: Any, reports: Sequence[Report], names: Sequence[str]) -> N
         patch_artist=True,
         widths=0.6,
     )
-    for box, colour in zip(drawn["boxes"], colours, strict=True):
+    for box, colour in zip(plot["boxes"], colours, strict=True):
         box.set(facecolor=colour, alpha=0.6)
-    for median in drawn["medians"]:
+    for median in plot["medians"]:
         median.set_color("black")
     axis.set_yticks(range(1, len(labels) + 1), labels, fontsize=8)
     axis.invert_yaxis()
@@ -97,11 +101,11 @@ def _draw_boxes(part: Any, reports: Sequence[Report], names: Sequence[str]) -> N
     else:
         axis.set_xlim(left=0)
     axis.set_xlabel("ms; box: quartiles, whiskers: p1 and p99", fontsize=8)
-    _dress(axis)
+    _style(axis)
 
 
 def _draw_lines(part: Any, reports: Sequence[Report], names: Sequence[str]) -> None:
-    """Above the medians and their lines, below the residuals."""
+    """Draw the medians and their lines, and the residuals below."""
     above, below = part.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     knob = ""
     for report, name, colour in zip(reports, names, COLOURS, strict=False):
@@ -126,10 +130,10 @@ def _draw_lines(part: Any, reports: Sequence[Report], names: Sequence[str]) -> N
     below.set_ylabel("residual", fontsize=8)
     below.set_xlabel(knob, fontsize=8)
     for axis in (above, below):
-        _dress(axis)
+        _style(axis)
 
 
-def _dress(axis: Any) -> None:
+def _style(axis: Any) -> None:
     axis.tick_params(labelsize=8)
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)

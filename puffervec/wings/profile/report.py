@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a profile found, as a JSON file that a later one is compared with."""
+"""Reports of profiles: JSON files that later ones are compared with."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ MOST_BYTES = 1 << 28
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What was found.
+    """The results of a profile.
 
     Attributes:
-        about: what was profiled, and where: text and numbers by name.
-        latencies: of calls or phases. sweep: None where there was none.
+        about: facts about target and machine: text and numbers by name.
+        latencies: of calls or phases.
+        sweep: None where there was none.
     """
 
     about: Mapping[str, Any]
@@ -38,12 +39,12 @@ class Report:
     sweep: Sweep | None = None
 
     def __str__(self) -> str:
-        """Tables for people."""
+        """Return tables for people."""
         parts = [table(self.latencies)] if self.latencies else []
         return "\n".join([*parts, *([str(self.sweep)] if self.sweep is not None else [])])
 
     def save(self, path: str | Path) -> None:
-        """Write the file. Raises: ConfigError where the disk refuses."""
+        """Write the file. Raises: ConfigError where it cannot be written."""
         tables = {
             "format": FORMAT,
             "about": dict(self.about),
@@ -66,7 +67,7 @@ class Report:
 
 
 def write(path: str | Path, data: bytes) -> None:
-    """Write a file in one piece. Raises: ConfigError where the disk refuses."""
+    """Write a file atomically. Raises: ConfigError where it cannot be written."""
     try:
         replace_file(Path(path), data)
     except OSError as error:
@@ -90,14 +91,15 @@ def about(device: torch.device, **facts: Any) -> dict[str, Any]:
 
 
 def _as_table(one: Latency) -> dict[str, Any]:
-    # The statistics are for readers of the file; what reads it back makes them anew.
+    # The statistics are for people who read the file; `read_report` computes them again.
     return {**dataclasses.asdict(one), "stats_ms": one.stats()}
 
 
 def read_report(path: str | Path) -> Report:
     """Read a file that `Report.save` wrote.
 
-    Raises: ConfigError in one line where there is none, or it is something else.
+    Raises:
+        ConfigError: the file does not exist, or is something else.
     """
     try:
         with Path(path).open("rb") as file:
@@ -106,25 +108,27 @@ def read_report(path: str | Path) -> Report:
         if not isinstance(tables, dict) or tables.get("format") != FORMAT:
             raise ValueError(f"its format is not {FORMAT!r}")
         latencies = tuple(_latency(one) for one in tables["latencies"])
-        found = tables["sweep"]
-        points = None if found is None else tuple(_latency(one) for one in found["points"])
+        table = tables["sweep"]
+        points = None if table is None else tuple(_latency(one) for one in table["points"])
         sweep = (
             None
             if points is None
-            else Sweep(str(found["knob"]), tuple(map(int, found["values"])), points)
+            else Sweep(str(table["knob"]), tuple(map(int, table["values"])), points)
         )
         if sweep is not None and (
             len(sweep.values) != len(sweep.points) or not math.isfinite(sweep.fit.b)
         ):
-            raise ValueError("the sweep's values and points do not fit each other")
+            raise ValueError("the sweep's values do not match its points")
         return Report(dict(tables["about"]), latencies, sweep)
     except OSError as error:
         raise ConfigError(
             f"{path}: {error.strerror}: give a file that puffer-train profile --json wrote"
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{path} is no report of puffer-train profile --json: {what}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise ConfigError(
+            f"{path} is not a report of puffer-train profile --json: {reason}"
+        ) from error
 
 
 def _latency(one: Mapping[str, Any]) -> Latency:
@@ -134,12 +138,12 @@ def _latency(one: Mapping[str, Any]) -> Latency:
     wall, counts, per = floats("wall"), one["counts"], one["per_iteration"]
     if not wall:
         raise ValueError(f"{one['name']!r} has no times")
-    counted = None if counts is None else Counts(**counts)
+    counts_or_none = None if counts is None else Counts(**counts)
     return Latency(
         str(one["name"]),
         wall,
         floats("device"),
-        counted,
+        counts_or_none,
         floats("actions"),
         None if per is None else float(per),
     )

@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What is fixed and what each step costs: times at several values of a knob, and the line T = a + b
-n through them.
-"""
+"""Fixed cost and cost per unit: times at several values of a knob, and the line T = a + b n."""
 
 from __future__ import annotations
 
@@ -20,8 +18,12 @@ from puffervec.wings.profile.timing import Latency, Timing, Work, latencies
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """The least-squares line T = a + b n, ms. r2: 1 where it explains all of the spread; residuals:
-    (points,) T - (a + b n).
+    """The least-squares line T = a + b n.
+
+    Attributes:
+        a, b: ms.
+        r2: 1 where it explains all of the spread.
+        residuals: (points,) T - (a + b n), ms.
     """
 
     a: float
@@ -33,7 +35,8 @@ class Fit:
 def fit_line(n: Sequence[float], times: Sequence[float]) -> Fit:
     """Fit a line through points.
 
-    Raises: ConfigError where there are fewer than two different values of n.
+    Raises:
+        ConfigError: n has fewer than two different values.
     """
     x, y = np.asarray(n, dtype=float), np.asarray(times, dtype=float)
     if len(np.unique(x)) < 2:
@@ -47,8 +50,12 @@ def fit_line(n: Sequence[float], times: Sequence[float]) -> Fit:
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """Times at several values of a knob. points: in the order of `values`. The line goes through
-    their medians of wall time.
+    """Times at several values of a knob.
+
+    Attributes:
+        knob: its name.
+        values: in ascending order.
+        points: in the order of `values`. The line goes through their medians of wall time.
     """
 
     knob: str
@@ -57,19 +64,19 @@ class Sweep:
 
     @property
     def fit(self) -> Fit:
-        """The line."""
+        """The line through the points."""
         return fit_line(self.values, [point.median for point in self.points])
 
     def __str__(self) -> str:
-        """The points with the line's values, and the line."""
+        """Return a table of the points with the line's values, and the line."""
         fit = self.fit
         kinds = KINDS if all(point.counts is not None for point in self.points) else ()
         rows: list[tuple[str, ...]] = [
             (self.knob, "median ms", "p95 ms", "line ms", "residual ms", *kinds)
         ]
         for value, point, residual in zip(self.values, self.points, fit.residuals, strict=True):
-            found = point.stats()["wall"]
-            times = (found["p50"], found["p95"], found["p50"] - residual, residual)
+            wall = point.stats()["wall"]
+            times = (wall["p50"], wall["p95"], wall["p50"] - residual, residual)
             counts = [f"{getattr(point.counts, kind):g}" for kind in kinds]
             rows.append((f"{value}", *(f"{number:.3f}" for number in times), *counts))
         return "\n".join(
@@ -87,14 +94,19 @@ def sweep(
     timing: Timing | None = None,
     **changes: Any,
 ) -> Sweep:
-    """Time work at several values of a knob, in turn.
+    """Time work at several values of a knob, alternating between them.
 
-    Args: make: takes a value and returns the work, called without arguments; knob: its name;
-    timing, changes: of `latency`.
-    Raises: ConfigError: fewer than two values; as of `latency`.
+    Args:
+        make: takes a value and returns the work, called without arguments.
+        knob: its name.
+        values: at least two.
+        timing, changes: of `latency`.
+
+    Raises:
+        ConfigError: fewer than two values; as of `latency`.
     """
-    (found,) = sweeps({"": make}, knob, values, timing, **changes).values()
-    return found
+    (only,) = sweeps({"": make}, knob, values, timing, **changes).values()
+    return only
 
 
 def sweeps(
@@ -104,33 +116,38 @@ def sweeps(
     timing: Timing | None = None,
     **changes: Any,
 ) -> dict[str, Sweep]:
-    """Sweep several works that are to be compared, all in turn: what else the machine does meets
-        them alike.
+    """Sweep several works for a comparison, alternating, so that other load affects all alike.
 
-    Args: makes: by name; the rest as of `sweep`. Raises: as `sweep`.
+    Args:
+        makes: by name.
+        knob, values, timing, changes: as of `sweep`.
+
+    Raises: as `sweep`.
     """
-    chosen = checked_values(knob, values)
+    chosen = check_values(knob, values)
     works = {f"{name}\n{value}": make(value) for name, make in makes.items() for value in chosen}
-    found = iter(latencies(works, timing, **changes))
+    times = iter(latencies(works, timing, **changes))
     return {
         name: Sweep(
             knob,
             chosen,
-            tuple(dataclasses.replace(next(found), name=f"{knob}={value}") for value in chosen),
+            tuple(dataclasses.replace(next(times), name=f"{knob}={value}") for value in chosen),
         )
         for name in makes
     }
 
 
-def checked_values(knob: str, values: Sequence[int]) -> tuple[int, ...]:
-    """Return the values of a sweep in ascending order. Raises: ConfigError: fewer than two
-    different ones, or below 1.
+def check_values(knob: str, values: Sequence[int]) -> tuple[int, ...]:
+    """Return the values of a sweep in ascending order.
+
+    Raises:
+        ConfigError: fewer than two different ones, or values below 1.
     """
     chosen = tuple(sorted(set(values)))
     if len(chosen) < 2 or chosen[0] < 1:
-        given = ",".join(map(str, values))
+        text = ",".join(map(str, values))
         raise ConfigError(
-            f"sweep {knob}={given}: give at least two different whole numbers from 1, as in "
+            f"sweep {knob}={text}: use at least two different whole numbers from 1, as in "
             f"{knob}=1,2,4,8"
         )
     return chosen

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `puffer-train profile` measures: the policies of a run or an env, a callable of yours, or
-the trainer's own loop.
+"""Targets of `puffer-train profile`: policies of a run or env, callables, the trainer's loop.
 
     model     the network alone, on rows that are tensors on its device
-    policy    from rows as an env gives them to actions as it takes them: encoding, network, sampling (act/acting.py)
-    loop      the phases of roll-outs and updates, in a real trainer
+    policy    from an env's rows to its actions: encoding, network, sampling (act/acting.py)
+    loop      the phases of rollouts and updates, in a real trainer
 
 Rows are those of the env's first step, repeated up to the batch. Runs in the learner.
 """
@@ -50,9 +49,9 @@ from puffervec.wings.profile.fake import FAKE, ProofError, prove_no_syncs
 from puffervec.wings.profile.timing import ITERATION, MS, Latency, Meter, Timing, Work, no_marks
 from puffervec.workers.python.creators import named
 
-ENVS = 4  # whose first rows are repeated
+ENVS = 4  # Number of envs whose first rows are repeated.
 BATCH = 64
-LOOPS = (20, 5)  # iterations and warm-up
+LOOPS = (20, 5)  # Iterations and warm-up.
 # In the order of a turn, then of an update.
 PHASES = (
     "recv",
@@ -65,7 +64,7 @@ PHASES = (
     "advantages",
     "update",
 )
-FOR_EVER = 10**15  # agent-steps
+FOR_EVER = 10**15  # Agent-steps.
 Knobs = Mapping[str, int]
 
 
@@ -75,15 +74,15 @@ class Stopped(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """What is profiled.
+    """A target with the functions that profile it.
 
     Attributes:
-        device: where it works.
-        knobs: names that a sweep may change; None: any, as far as the callable takes it.
-        make: given values of knobs, returns the works by name.
-        steps: the same for the search for synchronisations: what a roll-out's turn does on a
-        device, up to the drawn actions.
-        fake_steps: what makes these steps where tensors are on a fake GPU.
+        device: where it runs.
+        knobs: names that a sweep may change; None: any argument of the callable.
+        make: takes values of knobs, returns the works by name.
+        steps: returns by name the works of the search for synchronisations: a rollout's turn on a
+            device, up to the drawn actions.
+        fake_steps: returns functions that make these steps where tensors are on a fake GPU.
         ablate: runs the works in all modes, by name.
         about: facts for the report.
     """
@@ -97,15 +96,15 @@ class Subject:
     about: Mapping[str, Any]
 
     def whole(self, knobs: Knobs) -> Work:
-        """Return one work that does all, in turn. Raises: ConfigError for a knob that there is not."""
+        """Return a work that does all works in turn. Raises: ConfigError: an unknown knob."""
         if self.knobs is not None and (unknown := set(knobs) - set(self.knobs)):
             raise ConfigError(f"--sweep {min(unknown)}: can be {', '.join(self.knobs)} here")
         works = self.make(knobs)
         return functools.partial(_all, tuple(works.values()))
 
     def syncs(self) -> dict[str, list[SyncReport]]:
-        """Return what waits, by work: on this machine's device, and by proof on fake CUDA tensors."""
-        found: dict[str, list[SyncReport]] = {}
+        """Return what waits, by work: on this machine's device, and on fake CUDA tensors."""
+        by_work: dict[str, list[SyncReport]] = {}
         fakes = self.fake_steps()
         for name, step in self.steps().items():
             reports = [find_syncs(step)]
@@ -115,8 +114,8 @@ class Subject:
                 reports.append(prove_no_syncs(fakes[name]))
             except ProofError as error:
                 reports.append(SyncReport((), FAKE, note=str(error)))
-            found[name] = reports
-        return found
+            by_work[name] = reports
+        return by_work
 
 
 def _all(works: Sequence[Work]) -> list[Any]:
@@ -129,16 +128,23 @@ def _all(works: Sequence[Work]) -> list[Any]:
 def callable_subject(
     target: str, settings: Mapping[str, Any], device: str, batch: int | None
 ) -> Subject | None:
-    """Return a subject for "module:name", a function that takes knobs by name and returns what is
-    to be called without arguments; or does the work itself. None where it makes an env.
+    """Return a subject for "module:name"; None where it makes an env.
 
-    Args: settings: further arguments by name; device, batch: given where the function names them.
-    Raises: ConfigError where there is no such function, or it fails.
+    It is a function that takes knobs by name and returns a callable without arguments, or does the
+    work itself.
+
+    Args:
+        target: "module:name".
+        settings: further arguments by name.
+        device, batch: passed where the function has arguments of these names.
+
+    Raises:
+        ConfigError: the function does not exist, or it fails.
     """
     function = guarded(target, "cannot be imported", lambda: named(target))
     if not callable(function):
         raise ConfigError(
-            f"{target} is {type(function).__name__}: give a function that returns what is to be "
+            f"{target} is {type(function).__name__}: must be a function that returns what is to be "
             "called"
         )
     try:
@@ -146,14 +152,14 @@ def callable_subject(
     except (TypeError, ValueError):
         takes = set()
     where = choose_device(device)
-    given = dict(settings)
-    given |= {"device": where} if "device" in takes else {}
-    given |= {"batch": batch} if "batch" in takes and batch is not None else {}
+    base = dict(settings)
+    base |= {"device": where} if "device" in takes else {}
+    base |= {"batch": batch} if "batch" in takes and batch is not None else {}
 
     first = guarded(
         target,
         "cannot be called (its arguments: --set NAME=VALUE; for an env: --env.NAME VALUE)",
-        lambda: function(**given),
+        lambda: function(**base),
     )
     if hasattr(first, "reset") and hasattr(first, "step"):
         getattr(first, "close", lambda: None)()
@@ -161,9 +167,9 @@ def callable_subject(
 
     def make(knobs: Knobs, **changes: Any) -> dict[str, Work]:
         more = {**knobs, **changes}
-        arguments = {**given, **more}
-        made = guarded(target, "fails", lambda: function(**arguments)) if more else first
-        return {"call": made if callable(made) else functools.partial(function, **arguments)}
+        arguments = {**base, **more}
+        work = guarded(target, "fails", lambda: function(**arguments)) if more else first
+        return {"call": work if callable(work) else functools.partial(function, **arguments)}
 
     fake = {"device": torch.device("cuda")} if "device" in takes else {}
 
@@ -186,16 +192,20 @@ def callable_subject(
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Rows of a policy as an env gives them. obs: (rows, ...) or a dict of such; masks: (rows,
-    choices), None: all allowed.
+    """Rows of a policy from an env.
+
+    Attributes:
+        obs: (rows, ...) or a dict of such arrays.
+        masks: (rows, choices), None: all allowed.
+        count: number of rows.
     """
 
     obs: Any
     masks: np.ndarray | None
     count: int
 
-    def repeated(self, batch: int) -> Rows:
-        """Return as many rows as are wanted."""
+    def repeat(self, batch: int) -> Rows:
+        """Return `batch` rows, by repetition."""
         at = np.arange(batch) % self.count
         obs = (
             {key: part[at] for key, part in self.obs.items()}
@@ -205,43 +215,51 @@ class Rows:
         return Rows(obs, None if self.masks is None else self.masks[at], batch)
 
 
-def observed(config: TrainConfig, policies: Mapping[str, PolicyRows]) -> dict[str, Rows]:
+def first_rows(config: TrainConfig, policies: Mapping[str, PolicyRows]) -> dict[str, Rows]:
     """Return the rows of each policy at the first step of some envs."""
     maker, seed = config.creator or config.target, config.train.seed
     with puffervec.make(
         maker, env_kwargs=config.env, backend="serial", num_envs=ENVS, seed=seed
     ) as vec:
         obs, _ = vec.reset(seed=seed)
-        groups, found = vec.halves[0].groups, {}
+        groups, rows = vec.halves[0].groups, {}
         for name, own in policies.items():
             part = groups[own.group.name]
             count = len(part.masks)
             agents = {group.name: group.agents for group in vec.spec.groups}[own.group.name]
             at = np.arange(count) if own.agents is None else places(own.agents, agents, count)
-            given = obs if len(vec.spec.groups) == 1 else obs[own.group.name]
-            given = (
-                {key: value[at] for key, value in given.items()}
-                if isinstance(given, dict)
-                else given[at]
+            group_obs = obs if len(vec.spec.groups) == 1 else obs[own.group.name]
+            group_obs = (
+                {key: value[at] for key, value in group_obs.items()}
+                if isinstance(group_obs, dict)
+                else group_obs[at]
             )
-            found[name] = Rows(
-                given, None if part.action_masks is None else part.action_masks[at], len(at)
+            rows[name] = Rows(
+                group_obs, None if part.action_masks is None else part.action_masks[at], len(at)
             )
-    return found
+    return rows
 
 
 @dataclasses.dataclass(frozen=True)
-class Acting:
-    """A policy with what it is called with."""
+class PolicyCall:
+    """A policy with the arguments of its calls.
+
+    Attributes:
+        policy: the module.
+        rows: which rows of the env it acts for.
+        batch: their values.
+        device: where it runs.
+        seed: of the noise.
+    """
 
     policy: nn.Module
     rows: PolicyRows
-    given: Rows
+    batch: Rows
     device: torch.device
     seed: int
 
     def model(self) -> Work:
-        """Return the network alone."""
+        """Return the work of the network alone."""
         obs, state, reset, allowed = self._inputs()
 
         @torch.no_grad()
@@ -253,27 +271,25 @@ class Acting:
         return work
 
     def whole(self) -> Work:
-        """Return the way from the env's rows to its actions."""
+        """Return the work from the env's rows to its actions."""
         actor, rows = (
             RowActor(self.policy, self.rows.group, self.device),
-            np.arange(self.given.count),
+            np.arange(self.batch.count),
         )
-        generator, idle = torch.Generator(self.device), np.zeros(self.given.count, bool)
+        generator, idle = torch.Generator(self.device), np.zeros(self.batch.count, bool)
 
         def work() -> np.ndarray:
             generator.manual_seed(self.seed)
             if actor.remembers:
                 actor.forget(rows)
-            return actor.act(self.given.obs, rows, idle, self.given.masks, False, generator)
+            return actor.act(self.batch.obs, rows, idle, self.batch.masks, False, generator)
 
         return work
 
     def step(self) -> Work:
-        """Return the network and the draw of the actions, as a roll-out's turn has them on a
-        device.
-        """
+        """Return the work of the network and of drawing actions, as in a rollout on a device."""
         obs, state, reset, allowed = self._inputs()
-        spec, count = ActionSpec.of(self.rows.group, self.rows.section.joint), self.given.count
+        spec, count = ActionSpec.of(self.rows.group, self.rows.section.joint), self.batch.count
 
         @torch.no_grad()
         def work() -> tuple[Tensor, Tensor]:
@@ -283,7 +299,7 @@ class Acting:
         return work
 
     def fake(self) -> Callable[[], Work]:
-        """Return what makes the same step within `fake_cuda`, once."""
+        """Return a function that makes the same step within `fake_cuda`, once."""
         copied, device = copy.deepcopy(self.policy).requires_grad_(False), torch.device("cuda")
 
         def make() -> Work:
@@ -294,9 +310,7 @@ class Acting:
         return make
 
     def ablate(self, timing: Timing) -> list[Entry]:
-        """Run the network in all modes, also with planned memory, for which the inputs are written
-        anew each time.
-        """
+        """Run the network in all modes, also with planned memory."""
         obs, *others = self._inputs()
         args = (policy_input(obs), *others)
         plans = (
@@ -311,18 +325,17 @@ class Acting:
 
     def _inputs(self) -> tuple[Observations, tuple[Tensor, ...], Tensor, Tensor | None]:
         cpu = RowActor(self.policy, self.rows.group, torch.device("cpu"))
-        made = cpu.tensors(self.given.obs, np.arange(self.given.count))
-        masks = None if self.given.masks is None else torch.tensor(self.given.masks)
-        reset = torch.ones(self.given.count, dtype=torch.bool, device=self.device)
-        state = tuple(part.to(self.device) for part in self.policy.initial_state(self.given.count))  # type: ignore[operator]
-        obs = {key: part.to(self.device) for key, part in made.items()}
+        tensors = cpu.tensors(self.batch.obs, np.arange(self.batch.count))
+        masks = None if self.batch.masks is None else torch.tensor(self.batch.masks)
+        reset = torch.ones(self.batch.count, dtype=torch.bool, device=self.device)
+        first = self.policy.initial_state(self.batch.count)  # type: ignore[operator]
+        state = tuple(part.to(self.device) for part in first)
+        obs = {key: part.to(self.device) for key, part in tensors.items()}
         return obs, state, reset, None if masks is None else masks.to(self.device)
 
 
 def env_subject(config: TrainConfig, mode: str, batch: int | None) -> Subject:
-    """Return a subject for the policies that a config describes, with fresh weights. Raises:
-    ConfigError.
-    """
+    """Return a subject for the policies of a config, with new weights. Raises: ConfigError."""
     rows = policy_rows(env_spec(config), config)
 
     def build(section: Mapping[str, PolicyRows]) -> dict[str, nn.Module]:
@@ -330,7 +343,7 @@ def env_subject(config: TrainConfig, mode: str, batch: int | None) -> Subject:
             torch.manual_seed(config.train.seed)
             return {name: own.build().eval() for name, own in section.items()}
 
-    def layered(layers: int) -> dict[str, nn.Module]:
+    def with_layers(layers: int) -> dict[str, nn.Module]:
         deeper = {}
         for name, own in rows.items():
             policy = dataclasses.replace(own.section, hidden=own.section.hidden[:1] * layers)
@@ -339,7 +352,7 @@ def env_subject(config: TrainConfig, mode: str, batch: int | None) -> Subject:
             )
         return build(deeper)
 
-    return _policy_subject(config, rows, build(rows), mode, batch, layered)
+    return _policy_subject(config, rows, build(rows), mode, batch, with_layers)
 
 
 def run_subject(
@@ -350,17 +363,18 @@ def run_subject(
     code: tuple[str | None, ...],
     note: Callable[[str], None],
 ) -> Subject:
-    """Return a subject for the policies of a run. Args: code: of `load_policies`. Raises:
-    ConfigError, CheckpointError.
+    """Return a subject for the policies of a run. Args: code: of `load_policies`.
+
+    Raises: ConfigError, CheckpointError.
     """
     if run in kinds():
         raise ConfigError(
-            f"{run} is a kind of policy: give an env that it acts in, as in tag_grid "
+            f"{run} is a kind of policy: use an env that it acts in, as in tag_grid "
             f"--policy.kind {run}"
         )
     where = choose_device(device)
     _, (config, policies) = read_newest(
-        run, Path("runs"), lambda found: load_policies(found, where, code), note
+        run, Path("runs"), lambda path: load_policies(path, where, code), note
     )
     config = config.merged({"train": {"device": str(where)}})
     return _policy_subject(
@@ -374,17 +388,18 @@ def _policy_subject(
     policies: Mapping[str, nn.Module],
     mode: str,
     batch: int | None,
-    layered: Callable[[int], dict[str, nn.Module]] | None,
+    with_layers: Callable[[int], dict[str, nn.Module]] | None,
 ) -> Subject:
-    device, given = choose_device(config.train.device), observed(config, rows)
+    device, batches = choose_device(config.train.device), first_rows(config, rows)
     size = batch or BATCH
 
-    def acting(knobs: Knobs) -> dict[str, Acting]:
-        nets = layered(knobs["layers"]) if layered is not None and "layers" in knobs else policies
+    def calls(knobs: Knobs) -> dict[str, PolicyCall]:
+        deeper = with_layers is not None and "layers" in knobs
+        nets = with_layers(knobs["layers"]) if with_layers is not None and deeper else policies
         count = knobs.get("batch", knobs.get("agents", size))
         return {
-            name: Acting(
-                nets[name].to(device), own, given[name].repeated(count), device, config.train.seed
+            name: PolicyCall(
+                nets[name].to(device), own, batches[name].repeat(count), device, config.train.seed
             )
             for name, own in rows.items()
         }
@@ -392,13 +407,13 @@ def _policy_subject(
     def make(knobs: Knobs) -> dict[str, Work]:
         return {
             name: one.model() if mode == "model" else one.whole()
-            for name, one in acting(knobs).items()
+            for name, one in calls(knobs).items()
         }
 
     parameters = sum(p.numel() for policy in policies.values() for p in policy.parameters())
     about = {"target": config.target, "mode": mode, "batch": size, "parameters": parameters}
-    knobs = ("batch", "agents", *(("layers",) if layered is not None else ()))
-    plain = acting({})
+    knobs = ("batch", "agents", *(("layers",) if with_layers is not None else ()))
+    plain = calls({})
     return Subject(
         device,
         knobs,
@@ -414,7 +429,7 @@ def _policy_subject(
 
 
 def parts_of(trainer: Trainer) -> Iterator[tuple[Any, str, str]]:
-    """Yield owner, method and name of every phase of a trainer."""
+    """Yield the owner, method and name of every phase of a trainer."""
     for method in ("recv", "send"):
         yield trainer.vec, method, method
     parts: list[Any] = [*trainer.collector.rollout.turns, *trainer.learner.updaters.values()]
@@ -424,8 +439,11 @@ def parts_of(trainer: Trainer) -> Iterator[tuple[Any, str, str]]:
 
 
 def profile_loop(config: TrainConfig, timing: Timing, signals: StopSignals) -> list[Latency]:
-    """Train, keep nothing, and return `phases`. Raises: ConfigError, SceneError: bad input.
-    Stopped.
+    """Train in a temporary folder and return `phases`.
+
+    Raises:
+        ConfigError, SceneError: bad input.
+        Stopped: a signal came first.
     """
     limits = {"total_timesteps": FOR_EVER, "time_limit_s": 0.0, "final_eval": False}
     config = config.merged(
@@ -438,15 +456,19 @@ def profile_loop(config: TrainConfig, timing: Timing, signals: StopSignals) -> l
 
 
 def phases(trainer: Trainer, timing: Timing | None = None, **changes: Any) -> list[Latency]:
-    """Go on with a training and return the times of whole iterations (a roll-out and its update),
-    and of their phases.
+    """Continue a training run; return the times of iterations (rollout and update) and of phases.
 
-    The phases are methods of the trainer's own parts, which are timed meanwhile. On a GPU each
-    phase waits for the device, so that the halves do not overlap: an iteration takes longer than in
+    The phases are methods of the trainer's parts, which are timed meanwhile. On a GPU each phase
+    waits for the device, so that the halves do not overlap: an iteration takes longer than in
     training.
-    Args: timing: iterations and warm-up are those of the loop; None: 20 and 5; changes: fields of
-    Timing to change.
-    Raises: Stopped where the trainer was asked to stop.
+
+    Args:
+        trainer: to continue.
+        timing: iterations and warm-up are those of the loop; None: 20 and 5.
+        changes: fields of Timing to change.
+
+    Raises:
+        Stopped: the trainer was asked to stop.
     """
     timing = dataclasses.replace(timing or Timing(*LOOPS), **changes)
     timing.check()
@@ -460,7 +482,7 @@ def phases(trainer: Trainer, timing: Timing | None = None, **changes: Any) -> li
                 _iterate(trainer)
             walls.append((timing.now() - begin) * MS)
     if timing.marks is not no_marks:
-        # With the clock of a CPU, which does not wait.
+        # The clock of a CPU, which does not wait for the device.
         with (
             timing.window(),
             _watching(trainer, Meter("cpu", timing.now, timing.marks)) as recorder,
@@ -480,10 +502,10 @@ def _watching(trainer: Trainer, meter: Meter) -> Iterator[Meter]:
 
 
 def _in_order(walls: Sequence[float], meter: Meter) -> list[Latency]:
-    """Return whole iterations, the phases in the order of a turn and an update, and what is left."""
-    found = {one.name: one for one in meter.latencies()}
-    rest = dataclasses.replace(found.pop(ITERATION), name=f"rest of {ITERATION}")
-    in_order = sorted(found.values(), key=lambda one: PHASES.index(one.name))
+    """Return whole iterations, the phases in the order of a turn and an update, and the rest."""
+    by_name = {one.name: one for one in meter.latencies()}
+    rest = dataclasses.replace(by_name.pop(ITERATION), name=f"rest of {ITERATION}")
+    in_order = sorted(by_name.values(), key=lambda one: PHASES.index(one.name))
     return [Latency(ITERATION, tuple(walls)), *in_order, rest]
 
 
@@ -494,9 +516,7 @@ def _iterate(trainer: Trainer) -> None:
 
 
 def with_knob(config: TrainConfig, knob: str, value: int) -> TrainConfig:
-    """Return the config of a run with one knob changed. Raises: ConfigError for a knob that a loop
-    has not.
-    """
+    """Return the config of a run with one knob changed. Raises: ConfigError: an unknown knob."""
     if knob == "horizon":
         return config.merged({"train": {"horizon": value}})
     if knob == "layers":
@@ -509,7 +529,7 @@ def with_knob(config: TrainConfig, knob: str, value: int) -> TrainConfig:
         rows = value * (int(buffers) if knob == "batch" else 1)
         if rows % agents:
             raise ConfigError(
-                f"--sweep {knob}={value}: an env has {agents} agents: give multiples of {agents}"
+                f"--sweep {knob}={value}: an env has {agents} agents: use multiples of {agents}"
             )
         return config.merged({"vec": {"num_envs": rows // agents}})
     raise ConfigError(

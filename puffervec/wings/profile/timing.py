@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How long something takes: wall time until the device has finished, and the time between two
-events on the device beside it.
+"""Times of calls: wall time until the device has finished, and device time between two events.
 
-latency(work)                      one call again and again, from the same seed each time
-Meter().watch(owner, "method")     methods of objects at work, as they are called: the phases of a loop
+latency(work)                      one call repeatedly, from the same seed each time
+Meter().watch(owner, "method")     methods of objects in use: the phases of a loop
 """
 
 from __future__ import annotations
@@ -30,11 +29,8 @@ from puffervec.wings.profile.counts import Counts, count
 MS = 1e3
 _QUANTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 COLUMNS = ("mean", *_QUANTILES, "min", "max")
-MOST_ACTIONS = 100_000  # numbers that a report keeps to be compared
-INFERENCE, ITERATION = (
-    "inference",
-    "iteration",
-)  # the ranges round each call, and each turn of a loop
+MOST_ACTIONS = 100_000  # Numbers that a report stores for comparisons.
+INFERENCE, ITERATION = "inference", "iteration"  # Ranges around each call, and each loop iteration.
 
 Now = Callable[[], float]
 Marks = Callable[[str], AbstractContextManager[Any]]
@@ -42,7 +38,7 @@ Work = Callable[[], Any]
 
 
 def stats(samples: Sequence[float]) -> dict[str, float]:
-    """Return mean, quantiles (linear between samples), lowest and highest, by the names of COLUMNS."""
+    """Return mean, quantiles (linear between samples), minimum and maximum, by COLUMNS."""
     x = np.asarray(samples, dtype=float)
     quantiles = {name: float(np.percentile(x, q)) for name, q in _QUANTILES.items()}
     return {"mean": float(x.mean()), **quantiles, "min": float(x.min()), "max": float(x.max())}
@@ -50,16 +46,15 @@ def stats(samples: Sequence[float]) -> dict[str, float]:
 
 @dataclasses.dataclass(frozen=True)
 class Latency:
-    """Times of one thing, in milliseconds.
+    """Times of one call or phase, in milliseconds.
 
     Attributes:
-        wall: (calls,) from the call until it has returned and the device has done what it was asked
-        for.
-        device: (calls,) between an event before and one after, on the device; None on a CPU, which
-        has none.
+        name: of the call or phase.
+        wall: (calls,) from the call until it has returned and the device has finished.
+        device: (calls,) between an event before and one after, on the device; None on a CPU.
         counts: of one call; None where they were not asked for.
-        actions: (numbers,) what the last call returned, flat; None where it returned no numbers, or
-        more than MOST_ACTIONS.
+        actions: (numbers,) the flat result of the last call; None where it has no numbers, or more
+            than MOST_ACTIONS.
         per_iteration: of a phase: calls per iteration of the loop; None for a call.
     """
 
@@ -72,55 +67,52 @@ class Latency:
 
     @property
     def median(self) -> float:
-        """Of the wall time, ms."""
+        """Median of the wall time, ms."""
         return float(np.median(self.wall))
 
     def stats(self) -> dict[str, dict[str, float]]:
-        """Return `stats` by clock: wall, and on a device also device."""
+        """Return `stats` by clock: wall, and where there is one, device."""
         clocks = {"wall": self.wall} | ({} if self.device is None else {"device": self.device})
         return {clock: stats(samples) for clock, samples in clocks.items()}
 
     def __str__(self) -> str:
-        """The table of this one."""
+        """Return a table of this one."""
         return table([self])
 
 
 def table(latencies: Sequence[Latency]) -> str:
-    """Return a table: a row for each clock of each, in ms; below it the counts."""
+    """Return a table with a row for each clock of each latency, in ms, and the counts below."""
     phases = any(one.per_iteration is not None for one in latencies)
     total = sum(sum(one.wall) for one in latencies if one.per_iteration is not None)
     rows: list[tuple[str, ...]] = [
         ("ms", "clock", *COLUMNS, *(("calls", "share") if phases else ()))
     ]
     for one in latencies:
-        extra = _of_iteration(one, total) if phases else ()
-        for clock, found in one.stats().items():
-            rows.append((one.name, clock, *(f"{found[column]:.3f}" for column in COLUMNS), *extra))
-    counted = [
-        f"  {one.name}: {one.counts} per call" for one in latencies if one.counts is not None
-    ]
-    return "\n".join([*table_lines(rows), *counted])
+        extra = _format_share(one, total) if phases else ()
+        for clock, values in one.stats().items():
+            rows.append((one.name, clock, *(f"{values[column]:.3f}" for column in COLUMNS), *extra))
+    lines = [f"  {one.name}: {one.counts} per call" for one in latencies if one.counts is not None]
+    return "\n".join([*table_lines(rows), *lines])
 
 
-def _of_iteration(one: Latency, total: float) -> tuple[str, str]:
-    """Calls per iteration, and the share of the time of all phases."""
+def _format_share(one: Latency, total: float) -> tuple[str, str]:
+    """Return calls per iteration, and the share of the time of all phases, as text."""
     if one.per_iteration is None:
         return "", ""
     return f"{one.per_iteration:g}", f"{sum(one.wall) / total:.0%}" if total else ""
 
 
 class Clock:
-    """Times a stretch of work on a device. A CPU has done its work when the call returns; for a GPU
-    `stop` waits.
-    """
+    """Times work on a device; for a GPU `stop` waits, as a CPU is done when the call returns."""
 
     def __init__(self, device: torch.device, now: Now = time.perf_counter) -> None:
-        """Args: device: whose work is waited for; now: seconds."""
+        """Args: device: to wait for; now: clock in seconds."""
         self.device, self.now, self.cuda = device, now, device.type == "cuda"
 
     def start(self) -> tuple[float, Any] | None:
-        """Return what `stop` needs; None while a CUDA graph is being captured, which must neither
-        wait nor be timed.
+        """Return the argument of `stop`.
+
+        It is None while a CUDA graph is being captured, which must neither wait nor be timed.
         """
         if not self.cuda:
             return self.now(), None
@@ -132,7 +124,7 @@ class Clock:
         return self.now(), event
 
     def stop(self, begun: tuple[float, Any]) -> tuple[float, float | None]:
-        """Return the wall time and the time on the current stream of the device since `start`, ms."""
+        """Return the wall time and the time on the device's current stream since `start`, ms."""
         begin, event = begun
         if not self.cuda:
             return (self.now() - begin) * MS, None
@@ -143,21 +135,25 @@ class Clock:
 
 
 def device_of(device: torch.device | str | None) -> torch.device:
-    """Return a device; None: the GPU where this process uses one, else the CPU."""
+    """Return a device; None: the GPU where this process uses one, otherwise the CPU."""
     if device is None:
-        used = torch.cuda.is_available() and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+        used = torch.cuda.is_available()
+        used = used and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
         device = "cuda" if used else "cpu"
     return torch.device(device)
 
 
 def no_marks(name: str) -> AbstractContextManager[Any]:
-    """The range of nobody."""
+    """Return a range that marks nothing."""
     return contextlib.nullcontext()
 
 
-class Timed(NamedTuple):
-    """What a callable took: wall time and time on the device of each call that counts, ms, and what
-    the last one returned.
+class Samples(NamedTuple):
+    """The times of a callable.
+
+    Attributes:
+        walls, devices: wall time and device time of each timed call, ms.
+        last: the last call's result.
     """
 
     walls: list[float]
@@ -170,14 +166,14 @@ class Timing:
     """How calls are timed.
 
     Attributes:
-        iterations, warmup: calls that count, and calls before them that do not.
-        seed: torch's generators begin with it before every call, so that each draws the same noise.
-            The state that they had is set back afterwards.
-        device: whose work is waited for; None: the GPU where this process uses one, else the CPU.
+        iterations, warmup: timed calls, and calls before them that are not.
+        seed: of torch's generators before every call, so that each draws the same noise. Their
+            state is restored afterwards.
+        device: to wait for; None: the GPU where this process uses one, otherwise the CPU.
         counts: count launches, copies and synchronisations too, in further calls.
         now: the clock, in seconds.
-        marks, window: for a tool that records (nsys.py): as many further calls, each in a range,
-            all in a window. They are not timed, since a clock would wait for the device.
+        marks, window: for a recording tool (nsys.py): as many further calls, each in a range, all
+            in a window. They are not timed, since a clock would wait for the device.
     """
 
     iterations: int = 100
@@ -202,19 +198,26 @@ def latency(
 ) -> Latency:
     """Time a callable.
 
-    Args: work: called without arguments, again and again; timing: None is `Timing()`; changes:
-    fields of Timing to change.
-    Raises: ConfigError: no iterations; and what the work raises.
+    Args:
+        work: called repeatedly without arguments.
+        timing: None is `Timing()`.
+        name: of the result.
+        changes: fields of Timing to change.
+
+    Raises:
+        ConfigError: no iterations.
+        Exception: whatever the work raises.
     """
-    (found,) = latencies({name: work}, timing, **changes)
-    return found
+    (only,) = latencies({name: work}, timing, **changes)
+    return only
 
 
 def latencies(
     works: Mapping[str, Work], timing: Timing | None = None, **changes: Any
 ) -> list[Latency]:
-    """Time callables in turn, so that what else the machine does meets all alike. Args, Raises: as
-    of `latency`.
+    """Time callables, alternating between them, so that other load affects all alike.
+
+    Args and Raises: as of `latency`.
     """
     timing = dataclasses.replace(timing or Timing(), **changes)
     timing.check()
@@ -224,30 +227,30 @@ def latencies(
             for _ in range(timing.warmup):
                 torch.manual_seed(timing.seed)
                 work()
-        timed = _in_turn(works, timing, Clock(device, timing.now))
+        samples = _alternate(works, timing, Clock(device, timing.now))
         if timing.marks is not no_marks:
             _record(works, timing)
-        counted = {name: _counted(work, device, timing) for name, work in works.items()}
+        counts = {name: _count(work, device, timing) for name, work in works.items()}
     return [
         Latency(
-            name, tuple(one.walls), tuple(one.devices) or None, counted[name], numbers(one.last[0])
+            name, tuple(one.walls), tuple(one.devices) or None, counts[name], numbers(one.last[0])
         )
-        for name, one in timed.items()
+        for name, one in samples.items()
     ]
 
 
-def _in_turn(works: Mapping[str, Work], timing: Timing, clock: Clock) -> dict[str, Timed]:
-    timed = {name: Timed([], [], [None]) for name in works}
+def _alternate(works: Mapping[str, Work], timing: Timing, clock: Clock) -> dict[str, Samples]:
+    samples = {name: Samples([], [], [None]) for name in works}
     for _ in range(timing.iterations):
         for name, work in works.items():
             torch.manual_seed(timing.seed)
             begun = clock.start()
             assert begun is not None, "a graph is being captured"
-            timed[name].last[0] = work()
+            samples[name].last[0] = work()
             wall, between = clock.stop(begun)
-            timed[name].walls.append(wall)
-            timed[name].devices.extend([] if between is None else [between])
-    return timed
+            samples[name].walls.append(wall)
+            samples[name].devices.extend([] if between is None else [between])
+    return samples
 
 
 def _record(works: Mapping[str, Work], timing: Timing) -> None:
@@ -259,7 +262,7 @@ def _record(works: Mapping[str, Work], timing: Timing) -> None:
                     work()
 
 
-def _counted(work: Work, device: torch.device, timing: Timing) -> Counts | None:
+def _count(work: Work, device: torch.device, timing: Timing) -> Counts | None:
     if not timing.counts:
         return None
     torch.manual_seed(timing.seed)
@@ -267,8 +270,9 @@ def _counted(work: Work, device: torch.device, timing: Timing) -> Counts | None:
 
 
 def numbers(tree: Any) -> tuple[float, ...] | None:
-    """Return the numbers in nested tensors, arrays and numbers, flat; None where there are none, or
-    more than MOST_ACTIONS.
+    """Return the numbers in nested tensors, arrays and numbers, flat.
+
+    It is None where there are none, or more than MOST_ACTIONS.
     """
     parts = []
     for leaf in tree_leaves(tree):
@@ -281,8 +285,7 @@ def numbers(tree: Any) -> tuple[float, ...] | None:
 
 
 class Meter:
-    """Times ranges, and methods of objects at work, which it replaces meanwhile: code that is not
-        watched pays nothing.
+    """Times ranges, and methods of objects in use, which it replaces meanwhile.
 
         with Meter() as meter:
             meter.watch(policy, "encode")
@@ -292,9 +295,9 @@ class Meter:
                     policy(observation)
         print(meter)
 
-    Times are a range's own: those of ranges within it are left out. Iterations are the outermost
-    ranges. On a GPU each range waits for the device at both ends, so that its work is its own;
-    halves do not overlap then.
+    A range's time excludes that of ranges within it. Iterations are the outermost ranges. On a GPU
+    each range waits for the device at both ends, so that its work is its own; halves do not overlap
+    then. Code that is not watched costs nothing.
     """
 
     def __init__(
@@ -305,18 +308,23 @@ class Meter:
     ) -> None:
         """Args: as of `Timing`."""
         self.clock, self.marks = Clock(device_of(device), now), marks
-        self.iterations = 0  # outermost ranges of the thread that made this
+        self.iterations = 0  # Outermost ranges of the thread that made the meter.
         self._thread = threading.get_ident()
         self._walls: dict[str, list[float]] = {}
         self._devices: dict[str, list[float]] = {}
-        self._open = threading.local()  # per thread: what the ranges that are open have within them
+        self._open = threading.local()  # Per thread: times within the ranges that are open.
         self._undo = contextlib.ExitStack()
 
     def watch(self, owner: Any, method: str, name: str | None = None) -> None:
         """Time a callable attribute of an object until the meter is closed.
 
-        Args: name: of the range; None: the attribute's.
-        Raises: ConfigError where there is no such method.
+        Args:
+            owner: the object.
+            method: name of the attribute.
+            name: of the range; None: the attribute's.
+
+        Raises:
+            ConfigError: the method does not exist.
         """
         original = getattr(owner, method, None)
         if not callable(original):
@@ -338,7 +346,7 @@ class Meter:
         """Time the block."""
         stack: list[list[float]] = self._open.__dict__.setdefault("stack", [])
         begun = self.clock.start()
-        if begun is None:  # a graph is being captured
+        if begun is None:  # A graph is being captured.
             yield
             return
         stack.append([0.0, 0.0])
@@ -368,12 +376,12 @@ class Meter:
         ]
 
     def __str__(self) -> str:
-        """The table of all ranges."""
+        """Return a table of all ranges."""
         return table(self.latencies())
 
     def __enter__(self) -> Meter:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Give the objects their methods back."""
+        """Restore the objects' methods."""
         self._undo.close()

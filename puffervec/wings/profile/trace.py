@@ -20,10 +20,17 @@ def chrome_trace(
     warmup: int = 3,
     device: torch.device | str | None = None,
 ) -> Path:
-    """Record calls of `work`, each in a range of its own, and write the trace as JSON.
+    """Record calls of `work`, each in its own range, and write the trace as JSON.
 
-    Args: device: None: as of `Timing`.
-    Raises: ConfigError where the disk refuses; what the work raises.
+    Args:
+        work: called without arguments.
+        path: of the file.
+        calls, warmup: recorded calls, and calls before them.
+        device: None: as of `Timing`.
+
+    Raises:
+        ConfigError: the file cannot be written.
+        Exception: whatever the work raises.
     """
     from torch.profiler import ProfilerActivity, profile, record_function
 
@@ -31,7 +38,7 @@ def chrome_trace(
     for _ in range(warmup):
         work()
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
-    with profile(activities=activities, record_shapes=True) as recorded:
+    with profile(activities=activities, record_shapes=True) as profiler:
         for _ in range(calls):
             with record_function(INFERENCE):
                 work()
@@ -39,6 +46,6 @@ def chrome_trace(
             torch.cuda.synchronize()
     with tempfile.TemporaryDirectory(prefix="puffer-train-") as folder:
         fresh = Path(folder) / "trace.json"
-        recorded.export_chrome_trace(str(fresh))
+        profiler.export_chrome_trace(str(fresh))
         write(path, fresh.read_bytes())
     return Path(path)

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Roll-outs that are played by hosts on other machines, over Ray: `from puffervec.wings.ray import
-RayTrainer`.
+"""Rollouts that hosts on other machines collect, over Ray.
+
+`from puffervec.wings.ray import RayTrainer` starts such a run.
 """
 
 from __future__ import annotations

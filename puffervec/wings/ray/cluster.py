@@ -1,12 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Ray: the cluster, the actors that hosts are, and answers on their way. The one file that imports
-it.
+"""The Ray cluster, the host actors and their pending answers. The one file that imports ray.
 
-What Ray does: it places actors (a placement group spreads them over machines; where hosts follow
-the machines, each is bound to its own), starts dead ones again and repeats what they were asked,
-keeps weights and segments in the object store of each machine, and knows which machines there are.
-Runs in the learner.
+Ray places the actors (a placement group spreads them over machines; where hosts follow the
+machines, each is bound to its own), restarts dead ones and repeats their calls, keeps weights and
+segments in the object store of each machine, and lists the machines. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -34,16 +32,17 @@ from ray.util.scheduling_strategies import (
 from puffervec.errors import ConfigError
 from puffervec.system.cores import usable_cores
 from puffervec.train.config.hosts import RaySection
-from puffervec.wings.ray.feed import Answer, Ref
-from puffervec.wings.ray.host import About, Failed, Host, Order, Outfit
+from puffervec.wings.ray.host import Failure, Host, HostInfo, HostSetup, Request
+from puffervec.wings.ray.source import Answer, Ref
 
-SYNC_S = 2.0  # Between two looks at which machines there are.
+SYNC_S = 2.0  # Between two looks at the list of machines.
 REACH_S = 10.0
-# Hosts have so long to end their workers; then they are killed, and the workers end by themselves.
+# Hosts get this long to end their workers. Then they are killed, and the workers end by themselves.
 CLOSE_S = 3.0
 LOCAL, AUTO = "local", "auto"
-# Where Ray keeps the address of the cluster that was started last, in the temporary folder.
+# Ray keeps the address of the cluster that was started last here, in the temporary folder.
 CURRENT_CLUSTER = "ray/ray_current_cluster"
+TOKEN_HINT = "; if it asks for a token: export RAY_AUTH_MODE=token"
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(
     (0, 0, 0, 4, 0, 0, 0, 0, 0)
 )  # RFC 9113, 3.4
@@ -51,8 +50,12 @@ _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """One of the cluster that can play. Attributes: node: Ray's name of it; name: for people; cpus:
-    that it has.
+    """A machine of the cluster that can run hosts.
+
+    Attributes:
+        node: Ray's id of it.
+        name: for people.
+        cpus: the number that it lends.
     """
 
     node: str
@@ -61,8 +64,8 @@ class Machine:
 
 
 def machines(nodes: Sequence[Mapping[str, Any]]) -> list[Machine]:
-    """Return those of `ray.nodes()` that are alive and lend CPUs, the largest first."""
-    found = [
+    """Return the machines of `ray.nodes()` that are alive and lend CPUs, the largest first."""
+    alive = [
         Machine(
             node["NodeID"], str(node["NodeManagerAddress"]), int(node["Resources"].get("CPU", 0))
         )
@@ -70,41 +73,42 @@ def machines(nodes: Sequence[Mapping[str, Any]]) -> list[Machine]:
         if node["Alive"]
     ]
     return sorted(
-        (machine for machine in found if machine.cpus > 0),
+        (machine for machine in alive if machine.cpus > 0),
         key=lambda machine: (-machine.cpus, machine.node),
     )
 
 
-def cpus_each(wanted: int, hosts: int, found: Sequence[Machine]) -> int:
-    """Return the CPUs that each of several hosts takes: `wanted`, or where that is 0 a fair part of
-        the machines.
+def cpus_each(wanted: int, hosts: int, lent: Sequence[Machine]) -> int:
+    """Return the CPUs that each of several hosts takes: `wanted`, or a fair share where it is 0.
 
     >>> two = [Machine("a", "a", 16), Machine("b", "b", 8)]
     >>> cpus_each(0, 2, two), cpus_each(0, 4, two)
     (8, 4)
     """
-    if wanted or not found:
+    if wanted or not lent:
         return max(1, wanted)
-    together = -(-hosts // len(found))
-    return max(1, found[min(hosts, len(found)) - 1].cpus // together)
+    together = -(-hosts // len(lent))
+    return max(1, lent[min(hosts, len(lent)) - 1].cpus // together)
 
 
 def connect(section: RaySection, hosts: int) -> bool:
-    """Join the cluster, or start one here; return whether it has to be left again: the caller's own
-    script may be in one.
+    """Join the cluster, or start one here; return whether this call joined it and must leave it.
 
-    Raises: ConfigError where there is none at the address.
+    A script that has joined a cluster already keeps it.
+
+    Raises:
+        ConfigError: there is no cluster at the address.
     """
     if ray.is_initialized():
         return False
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing about a run leaves it unasked.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would send statistics unasked.
     quiet: dict[str, Any] = {"include_dashboard": False} if section.address == LOCAL else {}
     if section.address == LOCAL:
-        _give_token()
+        _set_token()
         quiet["num_cpus"] = hosts * (section.cpus or max(1, usable_cores() // hosts))
     try:
-        _reach(_known() if section.address == AUTO else section.address)
-        with _own_signals():
+        _check_reachable(_auto_address() if section.address == AUTO else section.address)
+        with _keep_signals():
             ray.init(section.address, logging_level=logging.ERROR, log_to_driver=False, **quiet)
     except (
         ConnectionError,
@@ -115,18 +119,18 @@ def connect(section: RaySection, hosts: int) -> bool:
         RayError,
         OSError,
     ) as error:
-        words = " ".join(str(error).split())[:300]
+        text = " ".join(str(error).split())[:300]
+        token = "" if "RAY_AUTH_MODE" in os.environ else TOKEN_HINT
         raise ConfigError(
-            f"ray.address is {section.address!r}: no Ray cluster could be joined there ({words}); "
+            f"ray.address is {section.address!r}: no Ray cluster could be joined there ({text}); "
             "start one with `ray start --head`, join it on this machine with `ray start "
-            "--address=HOST:PORT --num-cpus=0`, or use --ray "
-            f"local{'' if 'RAY_AUTH_MODE' in os.environ else '; if it asks for a token: export RAY_AUTH_MODE=token'}"
+            f"--address=HOST:PORT --num-cpus=0`, or use --ray local{token}"
         ) from None
     return True
 
 
-def _give_token() -> None:
-    """Set a token for a Ray of this process alone, unless the user has chosen one.
+def _set_token() -> None:
+    """Set a token for a Ray cluster that only this process uses, unless the user has chosen one.
 
     Ray would write one to ~/.ray/auth_token, and then every later `ray start --head` would ask for
     it.
@@ -137,8 +141,8 @@ def _give_token() -> None:
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 
 
-def _known() -> str:
-    """Return the address that Ray takes "auto" for, "" where nothing names one.
+def _auto_address() -> str:
+    """Return the address that Ray takes "auto" for, or "" where nothing names one.
 
     The file outlives a cluster that was killed.
     """
@@ -148,9 +152,10 @@ def _known() -> str:
     return ""
 
 
-def _reach(address: str) -> None:
-    """Raise OSError where nothing answers at HOST:PORT: Ray would try for minutes. Other addresses
-    are left to Ray.
+def _check_reachable(address: str) -> None:
+    """Raise OSError where nothing answers at HOST:PORT, since Ray would try for minutes.
+
+    Other forms of address are left to Ray.
 
     Ray's head speaks gRPC, so it answers the first bytes of HTTP/2, or closes where it wants TLS.
     """
@@ -169,12 +174,12 @@ def _reach(address: str) -> None:
 
 
 @contextlib.contextmanager
-def _own_signals() -> Iterator[None]:
-    """Keep Ray's handlers from taking the place of those that save a run.
+def _keep_signals() -> Iterator[None]:
+    """Restore the signal handlers, which save a run, after Ray has replaced them.
 
     Inside, Ray turns SIGTERM into SystemExit(15); it is raised again as the signal that it was.
     """
-    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     stopped = False
     try:
         yield
@@ -184,34 +189,35 @@ def _own_signals() -> Iterator[None]:
             raise
     finally:
         with contextlib.suppress(ValueError):  # Not in the main thread.
-            for number, handler in kept.items():
+            for number, handler in handlers.items():
                 signal.signal(number, handler)
     if stopped:
         signal.raise_signal(signal.SIGTERM)
 
 
 class Actor:
-    """A host as an actor. Its outfit comes with each order, for a new life has none; only then it
-    is fetched.
+    """A host as an actor.
+
+    Each request carries a reference to the set-up; an actor that was restarted fetches it once.
     """
 
     def __init__(self, number: int) -> None:
-        """Args: number: of the host."""
+        """Args: number: the host's."""
         self._number = number
         self._host: Host | None = None
 
-    def _alive(self, outfit: Sequence[Ref]) -> Host:
+    def _get_host(self, setup: Sequence[Ref]) -> Host:
         if self._host is None:
-            self._host = Host(ray.get(outfit[0]), self._number)
+            self._host = Host(ray.get(setup[0]), self._number)
         return self._host
 
-    def about(self, outfit: Sequence[Ref]) -> About | Failed:
-        """See Host. outfit: one reference, in a list: Ray would fetch it each time."""
-        return self._alive(outfit).about()
+    def describe(self, setup: Sequence[Ref]) -> HostInfo | Failure:
+        """See Host. setup: one reference, in a list, since Ray would fetch a bare one each time."""
+        return self._get_host(setup).describe()
 
-    def play(self, weights: bytes, order: Order, outfit: Sequence[Ref]) -> Answer:
+    def play(self, weights: bytes, request: Request, setup: Sequence[Ref]) -> Answer:
         """See Host."""
-        return self._alive(outfit).play(weights, order)
+        return self._get_host(setup).play(weights, request)
 
     def close(self) -> None:
         """See Host."""
@@ -223,9 +229,14 @@ class Cluster:
     """The hosts of one learner: a `Transport`."""
 
     def __init__(self, section: RaySection, hosts: int) -> None:
-        """Join the cluster and reserve room. Args: hosts: of this learner; 0: one on each machine.
+        """Join the cluster and reserve CPUs.
 
-        Raises: ConfigError.
+        Args:
+            section: the run's settings of Ray.
+            hosts: of this learner; 0: one on each machine.
+
+        Raises:
+            ConfigError: there is no such cluster, or not enough room in it.
         """
         self.section, self.hosts, self.notes = section, hosts, list[str]()
         self.cpus = 0
@@ -234,9 +245,9 @@ class Cluster:
         self._nodes: dict[int, Machine] = {}  # By host, where hosts follow machines.
         self._starting: dict[Ref, int] = {}
         self._names: dict[int, str] = {}
-        self._outfit: Ref = None
+        self._setup: Ref = None
         self._synced_s = 0.0
-        self._own = connect(section, max(1, hosts))
+        self._joined = connect(section, max(1, hosts))
         try:
             self._reserve()
         except BaseException:
@@ -246,42 +257,43 @@ class Cluster:
     def _reserve(self) -> None:
         wanted, limit_s = self.section.hosts, self.section.wait_s
         give_up = time.monotonic() + limit_s
-        while not (found := machines(ray.nodes())) and time.monotonic() < give_up:
+        while not (lent := machines(ray.nodes())) and time.monotonic() < give_up:
             time.sleep(0.2)
-        self.cpus = cpus_each(self.section.cpus, self.hosts or len(found), found)
+        self.cpus = cpus_each(self.section.cpus, self.hosts or len(lent), lent)
         if not self.hosts:
-            if not found:
+            if not lent:
                 raise ConfigError(
                     f"ray.address is {self.section.address!r}: no machine of that cluster lends "
                     "CPUs"
                 )
             return
-        spread = "STRICT_SPREAD" if self.hosts <= len(found) else "SPREAD"
+        spread = "STRICT_SPREAD" if self.hosts <= len(lent) else "SPREAD"
         if spread == "SPREAD":
             self.notes.append(
-                f"{self.hosts} hosts share {len(found)} machine{'s' * (len(found) != 1)}, "
+                f"{self.hosts} hosts share {len(lent)} machine{'s' * (len(lent) != 1)}, "
                 f"{self.cpus} CPUs each"
             )
-        if sum(machine.cpus // self.cpus for machine in found) >= self.hosts:
+        if sum(machine.cpus // self.cpus for machine in lent) >= self.hosts:
             self._group = placement_group([{"CPU": self.cpus}] * self.hosts, strategy=spread)
             if self._group.wait(max(1.0, give_up - time.monotonic())):
                 return
-        has = ", ".join(f"{machine.name} {machine.cpus}" for machine in found[:8]) or "none"
+        each = ", ".join(f"{machine.name} {machine.cpus}" for machine in lent[:8]) or "none"
         raise ConfigError(
             f"ray.hosts is {wanted}: the cluster had no room for {self.hosts} of {self.cpus} CPUs "
-            f"within ray.wait_s {limit_s:g} (its CPUs: {has}; others may use them): let more "
+            f"within ray.wait_s {limit_s:g} (its CPUs: {each}; others may use them): let more "
             "machines join, or use fewer --ray.hosts or --ray.cpus"
         )
 
-    # ------------------------------------------------------------------------------------------------ hosts
+    # ---------------------------------------------------------------------------------------- hosts
 
-    def start(self, outfit: Outfit) -> None:
-        """Begin to start the hosts; `arrived` tells which are ready.
+    def start(self, setup: HostSetup) -> None:
+        """Begin to start the hosts; `poll_started` returns those that are ready.
 
-        Raises: ConfigError where they cannot be sent what they need.
+        Raises:
+            ConfigError: the policies or the env cannot be sent to hosts.
         """
         try:
-            self._outfit = ray.put(dataclasses.replace(outfit, cpus=self.cpus))
+            self._setup = ray.put(dataclasses.replace(setup, cpus=self.cpus))
         except Exception as error:  # Whatever pickling of a user's policy or env raises.
             raise ConfigError(
                 "--ray: a policy or the env cannot be sent to hosts: "
@@ -298,23 +310,24 @@ class Cluster:
             num_cpus=cpus, max_restarts=-1, max_task_retries=-1, scheduling_strategy=where
         )
         self._actors[host] = actor.remote(host)
-        self._starting[self._actors[host].about.remote([self._outfit])] = host
+        self._starting[self._actors[host].describe.remote([self._setup])] = host
 
     def sync(self) -> list[int]:
-        """Where hosts follow the machines: start one on each that joined; return the hosts of those
-        that left.
+        """Where hosts follow the machines, start one on each new machine.
+
+        Returns: the hosts whose machines have left.
         """
         if self.hosts or time.monotonic() - self._synced_s < SYNC_S:
             return []
         self._synced_s = time.monotonic()
-        found = {machine.node: machine for machine in machines(ray.nodes())}
-        gone = [host for host, machine in self._nodes.items() if machine.node not in found]
+        lent = {machine.node: machine for machine in machines(ray.nodes())}
+        gone = [host for host, machine in self._nodes.items() if machine.node not in lent]
         for host in gone:
             self._forget(host)
-        for node in found.keys() - {machine.node for machine in self._nodes.values()}:
+        for node in lent.keys() - {machine.node for machine in self._nodes.values()}:
             host = max(self._names, default=-1) + 1
-            self._nodes[host], self._names[host] = found[node], found[node].name
-            cpus = self.section.cpus or found[node].cpus
+            self._nodes[host], self._names[host] = lent[node], lent[node].name
+            cpus = self.section.cpus or lent[node].cpus
             self._start(host, cpus, NodeAffinitySchedulingStrategy(node, soft=False))
         return gone
 
@@ -327,26 +340,26 @@ class Cluster:
         with contextlib.suppress(Exception):
             ray.kill(actor)
 
-    def arrived(self, timeout_s: float) -> list[tuple[int, About | Failed]]:
-        """Return the hosts that have become ready; waits for the first of them."""
+    def poll_started(self, timeout_s: float) -> list[tuple[int, HostInfo | Failure]]:
+        """Wait for the first host that becomes ready; return all that are, and what they report."""
         if not self._starting:
             return []
-        found: list[tuple[int, About | Failed]] = []
+        reports: list[tuple[int, HostInfo | Failure]] = []
         for ref in self.ready(list(self._starting), timeout_s):
             host, answer = self._starting.pop(ref), self.take(ref)
-            if isinstance(answer, About):
-                self._names[host] = answer.place
-            if isinstance(answer, (About, Failed)):
-                found.append((host, answer))
-        return found
+            if isinstance(answer, HostInfo):
+                self._names[host] = answer.machine
+            if isinstance(answer, (HostInfo, Failure)):
+                reports.append((host, answer))
+        return reports
 
     @property
     def starting(self) -> int:
-        """Hosts that are not ready yet."""
+        """Number of hosts that are not ready yet."""
         return len(self._starting)
 
     def close(self) -> None:
-        """End the hosts and, where this process joined it, leave the cluster."""
+        """End the hosts, and leave the cluster where this process joined it."""
         if not ray.is_initialized():
             return
         closing = [
@@ -358,23 +371,23 @@ class Cluster:
             with contextlib.suppress(Exception):
                 ray.kill(actor)
         self._actors.clear()
-        if self._own:  # What was reserved ends with the job.
-            with _own_signals():
+        if self._joined:  # The reservation ends with the job.
+            with _keep_signals():
                 ray.shutdown()
         elif self._group is not None:
             with contextlib.suppress(Exception):
                 remove_placement_group(self._group)
         self._group = None
 
-    # ------------------------------------------------------------------------------------------------ Transport
+    # ------------------------------------------------------------------------------------ Transport
 
     def put(self, weights: bytes) -> Ref:
-        """See Transport: one copy in the store of this machine, which the others fetch once each."""
+        """See Transport: one copy in this machine's store, which other machines fetch once each."""
         return ray.put(weights)
 
-    def play(self, host: int, weights: Ref, order: Order) -> Ref:
+    def play(self, host: int, weights: Ref, request: Request) -> Ref:
         """See Transport."""
-        return self._actors[host].play.remote(weights, order, [self._outfit])
+        return self._actors[host].play.remote(weights, request, [self._setup])
 
     def ready(self, refs: list[Ref], timeout_s: float) -> list[Ref]:
         """See Transport."""
@@ -389,12 +402,12 @@ class Cluster:
         try:
             answer: Answer = ray.get(ref)
         except RayTaskError as error:
-            words = (
+            text = (
                 f"{type(error.cause).__name__}: {error.cause}"
                 if error.cause is not None
                 else str(error)
             )
-            return Failed(" ".join(words.split())[-1000:], bad_input=False)
+            return Failure(" ".join(text.split())[-1000:], bad_input=False)
         except RayError:
             return None
         return answer

@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The collector of a run over Ray: hosts play, and the learner takes what is ready. In the place of
-run/collector.py.
+"""The collector of a run over Ray: hosts play, and the learner takes the segments that are ready.
 
-    learner  | weights out, orders | take K segments | update, while hosts play | weights out ...
+It stands in for train/run/collector.py:
 
-Nothing of it is in a checkpoint but the means of episodes and the scale of rewards: a run goes on
-with new episodes, on any number of hosts or without. Runs in the learner.
+    learner  | weights out, requests | take K segments | update, while hosts play | weights out ...
+
+A checkpoint holds only its episode means and reward scale. A resumed run begins new episodes, on
+any number of hosts or without Ray. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from puffervec.train.run.setup import Setup
 from puffervec.train.run.state import Files
 from puffervec.train.run.tally import Tally
 from puffervec.wings.ray.cluster import Cluster
-from puffervec.wings.ray.feed import Feed, lag_of, of_all, of_span
-from puffervec.wings.ray.host import About, Failed, Outfit, weights_of
-from puffervec.wings.ray.segment import Segment, put
+from puffervec.wings.ray.host import Failure, HostInfo, HostSetup, dump_weights
+from puffervec.wings.ray.segment import Segment, store_segment
+from puffervec.wings.ray.source import SegmentSource, difference, mean_lag, sum_over_learners
 
-# Times `ray.wait_s` that hosts may take to start: scenes are compiled once on each machine.
+# Hosts may take this many times `ray.wait_s` to start: scenes are compiled once on each machine.
 STARTS = 10
-POLL_S = 0.2  # How late a stop, or a machine that joins, may be noticed.
+POLL_S = 0.2  # The longest delay before a stop, or a machine that joins, is noticed.
 
 
-def outfit_of(setup: Setup, learner: Learner) -> Outfit:
-    """Return what hosts are made of."""
+def host_setup(setup: Setup, learner: Learner) -> HostSetup:
+    """Return the set-up that the hosts of a run receive."""
     observations = setup.config.ray.observations
     if observations == "auto":
         observations = "bf16" if setup.bf16 else "exact"
@@ -45,16 +46,21 @@ def outfit_of(setup: Setup, learner: Learner) -> Outfit:
     config = dataclasses.replace(
         config, train=dataclasses.replace(config.train, device="cpu", threads=0)
     )
-    return Outfit(
+    return HostSetup(
         config, policies, setup.bf16, observations, puffervec.__version__, setup.spec_hash, 0
     )
 
 
 class RayCollector(Tally):
-    """Gives a learner the roll-outs of hosts."""
+    """Collector that copies the rollouts of hosts into a learner's storages."""
 
     def __init__(self, setup: Setup, learner: Learner, cluster: Cluster) -> None:
-        """Start the hosts and wait for them. Raises: ConfigError, PuffervecError: one cannot start."""
+        """Start the hosts and wait for them.
+
+        Raises:
+            ConfigError: the hosts do not start in time, or one cannot start because of its input.
+            PuffervecError: one cannot start for another reason.
+        """
         super().__init__(setup.rows, learner.storages, setup.ranks)
         config, section = setup.config, setup.config.ray
         self.cluster, self.learner = cluster, learner
@@ -71,128 +77,131 @@ class RayCollector(Tally):
         }
         self.notes = list(cluster.notes)
         cluster.notes.clear()
-        self._horizon, self._wanted, self._num_envs = (
+        self._horizon, self._segments, self._num_envs = (
             config.train.horizon,
             section.learned_segments,
             config.vec.num_envs,
         )
-        self.feed = Feed(
+        self.source = SegmentSource(
             cluster, section.max_lag, section.ahead, config.vec.num_envs * setup.ranks.size
         )
-        self._before = dataclasses.replace(self.feed.figures)
-        self._expects = False
-        self._learned_from = True  # Weights have changed since they were published.
-        cluster.start(outfit_of(setup, learner))
+        self._before = dataclasses.replace(self.source.counts)
+        self._has_facts = False
+        self._weights_changed = True  # Since they were published.
+        cluster.start(host_setup(setup, learner))
         self._await_hosts(STARTS * section.wait_s)
 
     def _await_hosts(self, limit_s: float) -> None:
         give_up = time.monotonic() + limit_s
         wanted = self.cluster.hosts or 1
-        while len(self.feed.members) < wanted:
+        while len(self.source.members) < wanted:
             self._admit(POLL_S)
             if time.monotonic() > give_up:
                 raise ConfigError(
-                    f"ray.hosts is {self.cluster.section.hosts}: {len(self.feed.members)} of "
+                    f"ray.hosts is {self.cluster.section.hosts}: {len(self.source.members)} of "
                     f"{wanted} started within {limit_s:g} s, {STARTS} x ray.wait_s: look into the "
-                    "logs of Ray, or give them longer"
+                    "logs of Ray, or raise ray.wait_s"
                 )
 
     def _admit(self, timeout_s: float) -> None:
-        """Let hosts join that are ready, and forget those whose machine has left."""
+        """Add the hosts that are ready, and forget those whose machine has left."""
         for host in self.cluster.sync():
-            if host in self.feed.members:
-                self.feed.leave(host)
-        for host, answer in self.cluster.arrived(timeout_s):
-            if isinstance(answer, Failed):
+            if host in self.source.members:
+                self.source.leave(host)
+        for host, answer in self.cluster.poll_started(timeout_s):
+            if isinstance(answer, Failure):
                 kind = ConfigError if answer.bad_input else PuffervecError
-                raise kind(f"{self.cluster.name(host)}: {answer.words}")
+                raise kind(f"{self.cluster.name(host)}: {answer.text}")
             self._join(host, answer)
 
-    def _join(self, host: int, about: About) -> None:
-        if not self._expects:
-            self.expect(about.facts)
-            self._expects = True
-        self.feed.join(host, about.life)
-        if self.feed.version >= 0:
+    def _join(self, host: int, info: HostInfo) -> None:
+        if not self._has_facts:
+            self.expect(info.facts)
+            self._has_facts = True
+        self.source.join(host, info.incarnation)
+        if self.source.version >= 0:
             self.notes.append(f"{self.cluster.name(host)} has joined")
 
     def begin(self, seed: int) -> None:
-        """Start new episodes in all envs; hosts do so anyhow."""
-        self.feed.begin(seed)
+        """Set the seed of the envs that hosts start from now on."""
+        self.source.begin(seed)
         self.full = True
 
     def collect(self, stop: Callable[[], bool]) -> bool:
-        """Give the learner the next segments. Returns: False where `stop()` was true on the way, on
-            any rank.
+        """Copy the next segments into the learner's storages.
 
-        Raises: PuffervecError, ConfigError: a host failed in a way that would come again.
+        Returns: False where `stop()` was true before they were complete, on any rank.
+
+        Raises:
+            PuffervecError, ConfigError: a host failed in a way that would repeat itself.
         """
         begin = time.perf_counter()
-        if self._learned_from:
-            self.feed.publish(
-                weights_of({name: self.learner.policies[name] for name in self.learner.storages})
+        if self._weights_changed:
+            self.source.publish(
+                dump_weights({name: self.learner.policies[name] for name in self.learner.storages})
             )
-            self._learned_from = False
-        self.feed.fill()
+            self._weights_changed = False
+        self.source.fill()
         copied = self.times.copy
-        taken: list[Segment] = []
-        while len(taken) < self._wanted and not stop():
-            if (segment := self.feed.next(POLL_S)) is not None:
-                self._put(segment, len(taken))
-                taken.append(segment)
+        segments: list[Segment] = []
+        while len(segments) < self._segments and not stop():
+            if (segment := self.source.next(POLL_S)) is not None:
+                self._store(segment, len(segments))
+                segments.append(segment)
             self._admit(0.0)
-            self.feed.go_on(self._wanted - len(taken))
-        whole = not self.ranks.agree(len(taken) < self._wanted)[0]
-        if whole:
-            self.count([segment.counted for segment in taken])
-            self.scale_rewards([segment.counted for segment in taken])
-            self.turns += self._horizon * self._wanted
-            self._learned_from = True
+            self.source.top_up(self._segments - len(segments))
+        complete = not self.ranks.agree(len(segments) < self._segments)[0]
+        if complete:
+            self.count([segment.counted for segment in segments])
+            self.scale_rewards([segment.counted for segment in segments])
+            self.turns += self._horizon * self._segments
+            self._weights_changed = True
         self.times.env += time.perf_counter() - begin - (self.times.copy - copied)
-        return whole
+        return complete
 
-    def _put(self, segment: Segment, place: int) -> None:
+    def _store(self, segment: Segment, place: int) -> None:
         begin = time.perf_counter()
-        put(segment, self.learner.storages, place)
+        store_segment(segment, self.learner.storages, place)
         self.times.copy += time.perf_counter() - begin
 
     def go_ahead(self) -> None:
-        """Hosts play during updates anyhow."""
+        """Do nothing: hosts always play during updates."""
 
     def wait(self) -> None:
-        """Nothing of what hosts do is part of a checkpoint."""
+        """Do nothing: the hosts' work is not part of a checkpoint."""
 
     def close(self) -> None:
-        """The cluster is closed by who made it."""
+        """Do nothing: the trainer, which made the cluster, closes it."""
 
     def means(self) -> dict[str, float]:
-        """Return the metrics of finished episodes, and what the hosts of all learners did since the
-        last call. All ranks must call it.
+        """Return the metrics of finished episodes and of all learners' hosts since the last call.
+
+        All ranks must call it.
         """
-        total = of_all(self.feed.figures, self.ranks.sums)
-        span, self._before = of_span(total, self._before), total
+        total = sum_over_learners(self.source.counts, self.ranks.sums)
+        span, self._before = difference(total, self._before), total
         return super().means() | {
-            keys.RAY_HOSTS: self.ranks.sums([len(self.feed.members)])[0],
-            keys.RAY_LAG: lag_of(span),
+            keys.RAY_HOSTS: self.ranks.sums([len(self.source.members)])[0],
+            keys.RAY_LAG: mean_lag(span),
             keys.RAY_DROPPED: float(total.dropped),
-            keys.RAY_DEATHS: float(total.reborn),
+            keys.RAY_DEATHS: float(total.restarts),
             keys.RAY_BYTES: span.nbytes / max(1, span.agent_steps),
             keys.RAY_HOST_SPEED: span.agent_steps / max(1e-9, span.seconds),
         }
 
-    def words(self) -> str:
-        """Return who plays, for people."""
+    def describe(self) -> str:
+        """Return the hosts, envs, rows and segments of the run in words."""
         hosts, rows = (
-            len(self.feed.members),
-            sum(storage.rows for storage in self.learner.storages.values()) // self._wanted,
+            len(self.source.members),
+            sum(storage.rows for storage in self.learner.storages.values()) // self._segments,
         )
-        segments = f"{self._wanted} segment{'s' * (self._wanted != 1)} an update"
+        segments = f"{self._segments} segment{'s' * (self._segments != 1)} an update"
         return (
             f"{hosts} host{'s' * (hosts != 1)} of {self._num_envs} envs, {rows} rows each, "
             f"{segments}"
         )
 
     def load_state(self, files: Files) -> list[str]:
-        """Go on from a checkpoint, of a run over Ray or without."""
+        """Resume from a checkpoint, of a run over Ray or without."""
         super().load_state(files)
-        return ["goes on with new episodes: the envs of hosts are not part of a checkpoint"]
+        return ["continues with new episodes: the envs of hosts are not part of a checkpoint"]

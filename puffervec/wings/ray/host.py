@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A host: a vec env and copies of the policies on a CPU, which play whole roll-outs with the
-weights that they are given.
+"""A host: a vec env and copies of the policies on a CPU, which play whole rollouts.
 
-It knows nothing of Ray, which makes an actor of it (cluster.py). One that died begins again with a
-new `life`: an order that was meant for the life before is answered by that alone, since its weights
-may be old by then. Runs on hosts.
+It does not know Ray, which makes an actor of it (cluster.py). A host that died restarts as a new
+`incarnation`. It answers a request that was meant for an earlier one with the new id and plays
+nothing, because the weights of that request may be stale. Runs on hosts.
 """
 
 from __future__ import annotations
@@ -37,16 +36,23 @@ from puffervec.train.policies.mapping import policy_rows
 from puffervec.train.run import startup
 from puffervec.train.run.setup import RANK_SEEDS, make_vec
 from puffervec.train.run.tally import EpisodeFacts, Tally, facts_of
-from puffervec.wings.ray.segment import Segment, packed
+from puffervec.wings.ray.segment import Segment, pack_storage
 
 CPU = torch.device("cpu")
 
 
 @dataclasses.dataclass(frozen=True)
-class Outfit:
-    """What a host is made of. Attributes: config: of its own part of the run, without Ray;
-    policies: by name, on the CPU; bf16: the learner works so; observations: how they travel,
-    decided; version: of puffervec; spec_hash: of the env; cpus: that it takes of its machine.
+class HostSetup:
+    """Everything from which a host is built.
+
+    Attributes:
+        config: of the host's part of the run, without Ray.
+        policies: by name, on the CPU.
+        bf16: whether the learner computes in bf16.
+        observations: how they travel: exact, bf16 or uint8.
+        version: of puffervec.
+        spec_hash: of the env.
+        cpus: that the host takes of its machine.
     """
 
     config: TrainConfig
@@ -59,60 +65,77 @@ class Outfit:
 
 
 @dataclasses.dataclass(frozen=True)
-class Order:
-    """A roll-out that is asked for. Attributes: version: of the weights; life: whose; seed: of its
-    first env, where none play yet.
+class Request:
+    """A request for a rollout.
+
+    Attributes:
+        version: of the weights.
+        incarnation: of the host for which it is meant.
+        seed: of the host's first env, where its envs have not started yet.
     """
 
     version: int
-    life: str
+    incarnation: str
     seed: int
 
 
 @dataclasses.dataclass(frozen=True)
-class About:
-    """A host that is ready. Attributes: life, facts; place: machine and process; words: who steps
-    its envs.
+class HostInfo:
+    """The report of a host that is ready.
+
+    Attributes:
+        incarnation: id of its process.
+        facts: what its episodes record.
+        machine: name of the machine.
+        pid: of the process.
+        vec_env: backend, workers and buffers, for people.
     """
 
-    life: str
+    incarnation: str
     facts: EpisodeFacts
-    place: str
+    machine: str
     pid: int
-    words: str
+    vec_env: str
 
 
 @dataclasses.dataclass(frozen=True)
-class Reborn:
-    """Another life than the one that was asked has begun. life: the new one."""
+class Restarted:
+    """The answer of a host that has restarted since it was asked.
 
-    life: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Failed:
-    """An error that another life would only repeat. Attributes: words; bad_input: it is a matter of
-    settings or data.
+    Attributes:
+        incarnation: id of the new process.
     """
 
-    words: str
+    incarnation: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """An error that would repeat itself after a restart.
+
+    Attributes:
+        text: the error in one line.
+        bad_input: whether settings or data cause it.
+    """
+
+    text: str
     bad_input: bool
 
 
-def weights_of(policies: Mapping[str, nn.Module]) -> bytes:
-    """Return the weights and buffers of policies as they travel."""
-    named = {
+def dump_weights(policies: Mapping[str, nn.Module]) -> bytes:
+    """Return the weights and buffers of policies as bytes."""
+    tensors = {
         f"{name}/{key}": tensor
         for name, policy in policies.items()
         for key, tensor in policy.state_dict().items()
     }
     return dump_tensors(
-        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in named.items()}
+        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     )
 
 
 def load_weights(policies: Mapping[str, nn.Module], data: bytes) -> None:
-    """Put into policies what `weights_of` returned of some of them."""
+    """Load weights that `dump_weights` returned into some or all of the policies."""
     states: dict[str, dict[str, Any]] = {}
     for key, tensor in load_tensors(data).items():
         name, _, part = key.partition("/")
@@ -121,43 +144,48 @@ def load_weights(policies: Mapping[str, nn.Module], data: bytes) -> None:
         policies[name].load_state_dict(state)
 
 
-def failure(error: Exception) -> Failed:
-    """Return an error in one line."""
-    words = " ".join(f"{type(error).__name__}: {error}".split())
-    return Failed(words, isinstance(error, (ConfigError, SceneError)))
+def to_failure(error: Exception) -> Failure:
+    """Return an error as an answer to the learner."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return Failure(text, isinstance(error, (ConfigError, SceneError)))
 
 
 class Host:
-    """Plays roll-outs."""
+    """A vec env with policies that plays rollouts on request."""
 
-    def __init__(self, outfit: Outfit, number: int) -> None:
-        """Args: number: of the host. What goes wrong here is said by `about`."""
-        self.life = uuid.uuid4().hex
-        self.failed: Failed | None = None
+    def __init__(self, setup: HostSetup, number: int) -> None:
+        """Start the envs. `describe` reports an error.
+
+        Args:
+            setup: of the run.
+            number: of the host.
+        """
+        self.incarnation = uuid.uuid4().hex
+        self.failed: Failure | None = None
         try:
-            take_cores(number, outfit.cpus)
-            self._start(outfit)
+            take_cores(number, setup.cpus)
+            self._start(setup)
         except Exception as error:
-            self.failed = failure(error)
+            self.failed = to_failure(error)
 
-    def _start(self, outfit: Outfit) -> None:
-        if puffervec.__version__ != outfit.version:
+    def _start(self, setup: HostSetup) -> None:
+        if puffervec.__version__ != setup.version:
             raise ConfigError(
-                f"it has puffervec {puffervec.__version__}, the learner {outfit.version}: install "
-                "the same"
+                f"it has puffervec {puffervec.__version__}, the learner {setup.version}: install "
+                "the learner's version"
             )
         torch.set_num_threads(1)
-        config = outfit.config
+        config = setup.config
         spec = target.env_spec(config)
-        if target.spec_hash(spec) != outfit.spec_hash:
+        if target.spec_hash(spec) != setup.spec_hash:
             raise ConfigError(
-                "its env has other observations or actions than the learner's: install the same, "
-                "with the same data"
+                "its env has other observations or actions than the learner's: install the same "
+                "version with the same data"
             )
-        config = startup.choose(config, spec, CPU, make_vec, outfit.policies).config
-        self.config, self.observations = config, outfit.observations
+        config = startup.choose(config, spec, CPU, make_vec, setup.policies).config
+        self.config, self.observations = config, setup.observations
         self.policies = {
-            name: policy.requires_grad_(False) for name, policy in outfit.policies.items()
+            name: policy.requires_grad_(False) for name, policy in setup.policies.items()
         }
         self.vec = make_vec(config)
         rows = policy_rows(spec, config)
@@ -177,50 +205,50 @@ class Host:
         }
         self.actions = torch.Generator()
         self.pool = ThreadPool(config.train.threads or cores.usable_cores())
-        bf16 = outfit.bf16 and cpu_has_bf16()
+        bf16 = setup.bf16 and cpu_has_bf16()
         self.rollout = Rollout(self.vec, self.slots, CPU, bf16, self.actions, self.pool)
         self.facts = facts_of(self.vec, tuple(rows), config.python)
         self.tally = Tally(rows, self.learned, Ranks())
         self.tally.expect(self.facts)
         self.version = -1
 
-    def about(self) -> About | Failed:
-        """Return what the learner has to know."""
+    def describe(self) -> HostInfo | Failure:
+        """Return what the learner has to know of this host, or why it could not start."""
         if self.failed is not None:
             return self.failed
         vec = self.vec
-        words = (
+        vec_env = (
             f"{type(vec).__name__.lower()} with {vec.num_workers} workers and {vec.num_buffers} "
             "buffers"
         )
-        return About(self.life, self.facts, socket.gethostname(), os.getpid(), words)
+        return HostInfo(self.incarnation, self.facts, socket.gethostname(), os.getpid(), vec_env)
 
-    def play(self, weights: bytes, order: Order) -> Segment | Reborn | Failed:
-        """Play a roll-out. Args: weights: of the policies that learn."""
+    def play(self, weights: bytes, request: Request) -> Segment | Restarted | Failure:
+        """Play a rollout. Args: weights: of the learning policies, see `dump_weights`."""
         if self.failed is not None:
             return self.failed
-        if order.life != self.life:
-            return Reborn(self.life)
+        if request.incarnation != self.incarnation:
+            return Restarted(self.incarnation)
         try:
             with one_torch_thread():
-                return self._play(weights, order)
+                return self._play(weights, request)
         except PuffervecError as error:
-            return failure(error)
+            return to_failure(error)
 
-    def _play(self, weights: bytes, order: Order) -> Segment:
+    def _play(self, weights: bytes, request: Request) -> Segment:
         begin = time.perf_counter()
-        if order.version != self.version:
+        if request.version != self.version:
             load_weights(self.policies, weights)
-            self.version = order.version
+            self.version = request.version
         if not self.rollout.full:
-            self.actions.manual_seed(order.seed + RANK_SEEDS)
-            self.rollout.begin(order.seed)
+            self.actions.manual_seed(request.seed + RANK_SEEDS)
+            self.rollout.begin(request.seed)
         self.rollout.collect()
         counted = self.tally.counted(self.rollout.episodes, self.rollout.numeric)
         self.rollout.episodes.clear()
         self.rollout.numeric.clear()
         arrays = {
-            name: packed(storage, self.observations) for name, storage in self.learned.items()
+            name: pack_storage(storage, self.observations) for name, storage in self.learned.items()
         }
         states = {
             name: tuple(part.numpy() for part in storage.first_state())
@@ -228,7 +256,13 @@ class Host:
         }
         steps = sum(int(storage.valid().sum()) for storage in self.learned.values())
         return Segment(
-            order.version, self.life, arrays, states, counted, steps, time.perf_counter() - begin
+            request.version,
+            self.incarnation,
+            arrays,
+            states,
+            counted,
+            steps,
+            time.perf_counter() - begin,
         )
 
     def close(self) -> None:
@@ -239,8 +273,9 @@ class Host:
 
 
 def take_cores(number: int, cpus: int) -> None:
-    """Keep to some cores where a host does not have its machine alone: those that follow the ones
-    of the host before.
+    """Bind this process to some of the cores, where several hosts may share a machine.
+
+    Each host takes the cores that follow those of the host before it.
     """
     if not hasattr(os, "sched_setaffinity"):
         return

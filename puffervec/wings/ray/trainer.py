@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`RayTrainer`: a trainer whose roll-outs are played by hosts, over Ray. Runs in the learner."""
+"""`RayTrainer`: a trainer whose rollouts are collected by hosts, over Ray. Runs in the learner."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from puffervec.train.run.trainer import Trainer
 
 
 class RayTrainer(Trainer):
-    """A run whose envs are played by the hosts of `config.ray`. It is used as a `Trainer` is, with
-    the same metrics and checkpoints; either can go on from a checkpoint of the other.
+    """A run whose envs run on the hosts of `config.ray`.
+
+    It is used like a `Trainer`, with the same metrics and checkpoints; each can resume from a
+    checkpoint of the other.
     """
 
     def _check(self, config: TrainConfig, ranks: Ranks) -> None:
@@ -28,8 +30,7 @@ class RayTrainer(Trainer):
         section, learners = config.ray, ranks.size
         if not section.address:
             raise ConfigError(
-                "ray.address is empty: say which cluster (local, auto, HOST:PORT), or make a "
-                "Trainer"
+                "ray.address is empty: give the cluster (local, auto, HOST:PORT), or use a Trainer"
             )
         if section.hosts % learners:
             raise ConfigError(
@@ -39,12 +40,12 @@ class RayTrainer(Trainer):
         if learners > 1 and not (section.hosts and section.segments):
             raise ConfigError(
                 f"ray.hosts is {section.hosts} and ray.segments {section.segments}: with "
-                f"{learners} learners say how many hosts they share, and how many segments an "
-                "update of each learns from"
+                f"{learners} learners set the number of hosts that they share, and of segments "
+                "per update of each"
             )
 
     def _make_vec(self, setup: Setup) -> Any:
-        """Join the cluster: an object with what a vec env says about itself."""
+        """Join the cluster; return an object with the attributes that are read of a vec env."""
         from puffervec.wings.ray.cluster import Cluster
 
         section, learners = setup.config.ray, setup.ranks.size
@@ -62,7 +63,7 @@ class RayTrainer(Trainer):
         return RayCollector(setup, self.learner, self.cluster)
 
     def report(self, losses: Any) -> dict[str, float]:
-        """See Trainer; says too which hosts joined and left."""
+        """See Trainer; also note which hosts joined and left."""
         notes = self.collector.notes + self.cluster.notes
         self.collector.notes, self.cluster.notes = [], []
         for note in notes:
@@ -70,4 +71,4 @@ class RayTrainer(Trainer):
         return super().report(losses)
 
     def _played_by(self) -> str:
-        return str(self.collector.words())
+        return str(self.collector.describe())

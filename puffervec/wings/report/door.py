@@ -119,6 +119,10 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 VERB = Verb(
-    "report", "RUN|latest [flags]", "one page for sharing: evaluation, replays, curves, settings", ABOUT, run,
+    "report",
+    "RUN|latest [flags]",
+    "one page for sharing: evaluation, replays, curves, settings",
+    ABOUT,
+    run,
     values={"--device": ("auto", "cpu", "cuda")},
-)  # fmt: skip
+)

@@ -28,7 +28,7 @@ from puffervec.viewing.web.board import (
     time_shares,
     told_of,
 )
-from puffervec.viewing.web.choose import Choice, chosen, has_parts, played
+from puffervec.viewing.web.choose import Choice, choices_of, has_parts, play_choices
 from puffervec.viewing.web.follow import Follower
 from puffervec.viewing.web.page import REPLAY_SCRIPTS, REPLAY_STYLES, page
 from puffervec.viewing.web.replay import Replay
@@ -139,15 +139,17 @@ def worst_and_median(
     if not (
         has_parts(config.target) and report.tasks and report.worst(1)
     ):  # Other suites may tell no tasks.
-        every = list(played(config, actor, [Choice(seed + number) for number in range(EPISODES)]))
+        every = list(
+            play_choices(config, actor, [Choice(seed + number) for number in range(EPISODES)])
+        )
         yield from _named(sorted(every, key=lambda replay: replay.score or 0.0))
         return
     names = report.worst(len(report.rows))
     choices = [
-        chosen(report, f"part:{name}", seed)[0]
+        choices_of(report, f"part:{name}", seed)[0]
         for name in dict.fromkeys((*names[:1], *names[len(names) // 2 :][:1]))
     ]
-    yield from _named(list(played(config, actor, choices)))
+    yield from _named(list(play_choices(config, actor, choices)))
 
 
 def _named(rising: Sequence[Replay]) -> Iterator[Replay]:

@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""CNNs whose pictures are split by columns over ranks: tensor parallelism by width, for what one
-device cannot hold.
+"""CNNs whose pictures are split by columns over ranks, for pictures too large for one device.
 
     from puffervec.wings.sharded import shard_cnn
     cnn = shard_cnn(my_cnn, mesh, (3, 512, 1024))
 
-columns.py says which columns lie where, exchange.py fetches a neighbour's, rules.py lists what can
-be split, and cnn.py is the door.
+This is tensor parallelism along the width. columns.py assigns columns to ranks, exchange.py fetches
+neighbours' columns, rules.py lists the layers that can be split, and cnn.py has `shard_cnn`.
 """
 
 from __future__ import annotations

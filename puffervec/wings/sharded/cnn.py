@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A CNN of one's own, split by columns over ranks: `shard_cnn`.
+"""A CNN split by columns over ranks: `shard_cnn`.
 
     cnn = shard_cnn(nn.Sequential(...), mesh, (3, 512, 1024))     on each rank
-    loss(cnn(images)).backward()                                  gradients are those of one process, the same on all ranks
+    loss(cnn(images)).backward()                                  gradients as in one process, equal
+                                                                  on all ranks
 
-The weights are the network's own, by the same names, so a state dict is that of one process and
-goes both ways. Before the first message for pictures of a new shape the pass is rehearsed on
-tensors without numbers, which finds what cannot be split.
+The weights are the network's own, by the same names, so state dicts are interchangeable with those
+of one process. Before the first message for pictures of a new shape, the pass is rehearsed on fake
+tensors, which detects layers that cannot be split.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
     from torch.distributed.device_mesh import DeviceMesh
 
-WIDEST = 1 << 16  # Where the search for a width that fits ends.
+WIDEST = 1 << 16  # The end of the search for a width that fits.
 Shape = tuple[int, ...]
 
 
 class ShardedCNN(nn.Module):
-    """A network whose pictures are split by columns; parameters and buffers are those of the
-    network it was made of.
+    """A network whose pictures are split by columns.
+
+    Its parameters and buffers are those of the original network.
     """
 
     network: Network
@@ -47,94 +49,94 @@ class ShardedCNN(nn.Module):
     def __init__(self, module: nn.Module, team: Team, keep_every: int = 0) -> None:
         """Args: as of `shard_cnn`, which is the usual way to make one."""
         super().__init__()
-        # One set of weights under one set of names: shared, not copied.
+        # The weights are shared under the same names, not copied.
         self._parameters, self._buffers, self._modules = (
             module._parameters,
             module._buffers,
             module._modules,
         )
         self.__dict__["network"], self.team = Network(module, keep_every), team
-        self._used: dict[
-            tuple[Any, ...], tuple[str, ...]
-        ] = {}  # By shape: parameters of layers whose columns are split.
+        # By shape: the parameters of layers whose columns are split.
+        self._used: dict[tuple[Any, ...], tuple[str, ...]] = {}
         self.training = module.training
 
     def train(self, mode: bool = True) -> ShardedCNN:
-        """Switch the network too, since its forward may ask."""
+        """Switch the network too, since its forward pass may read its mode."""
         super().train(mode)
         self.network.module.training = mode
         return self
 
     def begin(self, shape: Sequence[int]) -> ShardedCNN:
-        """Check that pictures of a shape (C, H, W) can be split, and take the weights of the first
-        rank.
-        """
+        """Check pictures of a shape (C, H, W) and copy the first rank's weights."""
         self.check(shape)
         with torch.no_grad():
             for tensor in self.state_dict().values():
-                tensor.copy_(self.team.of_first(tensor))
+                tensor.copy_(self.team.broadcast(tensor))
         return self
 
     def check(self, shape: Sequence[int]) -> None:
         """Rehearse pictures of a shape (C, H, W). Raises: WidthError, CannotShard."""
         like = next(self.parameters(), torch.zeros(()))
-        self._fitting((1, *shape), like.dtype, like.device)
+        self._own_columns((1, *shape), like.dtype, like.device)
 
     def columns(self, width: int) -> tuple[int, int]:
-        """Return this rank's first column of pictures of a width, and the one after its last.
-        Raises: WidthError.
-        """
+        """Return the range of this rank's columns in pictures of a width. Raises: WidthError."""
         return split(width, self.team.size)[self.team.rank]
 
     def forward(self, x: Tensor, width: int | None = None) -> Tensor:
-        """Return what the network makes of pictures, the same on all ranks; if it ends with
-        pictures, this rank's columns.
+        """Return the network's result, which all ranks share.
+
+        If the network ends with pictures, it is this rank's columns.
 
         Args:
             x: the whole pictures (N, C, H, W), of which the rank takes its columns; or its columns
                 alone where `width` is given; or a DTensor with Shard(3) on the team's dimension of
                 its mesh: the result is one too.
             width: W, of all columns.
+
         Raises:
-            WidthError, CannotShard: what does not fit; on all ranks, before any message.
+            WidthError, CannotShard: the network or the pictures cannot be split; raised on all
+                ranks, before any message.
             RankLost: another rank is gone.
         """
-        if (
-            "torch.distributed.tensor" in sys.modules and type(x) is not Tensor
-        ):  # It takes a second to load.
+        # torch.distributed.tensor takes a second to load.
+        if "torch.distributed.tensor" in sys.modules and type(x) is not Tensor:
             from puffervec.wings.sharded import dtensor
 
             if isinstance(x, dtensor.DTensor):
-                return dtensor.wrapped(x, self.team, self._columns)
+                return dtensor.run_dtensor(x, self.team, self._columns)
         if width is None:
             width = x.shape[-1]
-            x = x[..., slice(*self._fitting(x.shape, x.dtype, x.device))]
-        found = self._columns(x, width)
-        return found.tensor if isinstance(found, Columns) else found
+            x = x[..., slice(*self._own_columns(x.shape, x.dtype, x.device))]
+        result = self._columns(x, width)
+        return result.tensor if isinstance(result, Columns) else result
 
     def deal(
         self, rows: Tensor, counts: Sequence[int], prepare: Callable[[Tensor], Tensor] | None = None
     ) -> Tensor:
-        """Return what the network makes of this rank's own pictures, where each rank brings others.
+        """Return the network's result for this rank's own pictures, where each rank brings others.
 
-        The pictures of all ranks lie split by columns while they pass through. Gradients of
-        parameters are parts of a sum over the ranks, as those of any data-parallel pass; all ranks
-        must call it, with no rows too.
-        Args: rows: (own count, C, H, W); counts: by rank, how many it brings; prepare: what is done
-            with columns before the network, such as from bytes to numbers.
+        In between, the pictures of all ranks are split by columns. Gradients of parameters are
+        parts of a sum over the ranks, as in data parallelism. All ranks must call it, also without
+        rows.
+
+        Args:
+            rows: (own count, C, H, W).
+            counts: by rank, the number of rows that it brings.
+            prepare: applied to columns before the network, such as a conversion from bytes.
         """
-        self._fitting((sum(counts), *rows.shape[1:]), torch.get_default_dtype(), rows.device)
+        self._own_columns((sum(counts), *rows.shape[1:]), torch.get_default_dtype(), rows.device)
         region = Dealt(self.team, counts)
         x = region.deal(rows)
-        found = self._run(region, Columns(x if prepare is None else prepare(x), 3, rows.shape[-1]))
+        result = self._run(region, Columns(x if prepare is None else prepare(x), 3, rows.shape[-1]))
         return (
-            region.gather(found.tensor, found.dim, found.width)
-            if isinstance(found, Columns)
-            else found
+            region.gather(result.tensor, result.dim, result.width)
+            if isinstance(result, Columns)
+            else result
         )
 
     def _columns(self, x: Tensor, width: int) -> Any:
-        first, end = self._fitting((*x.shape[:-1], width), x.dtype, x.device)
+        first, end = self._own_columns((*x.shape[:-1], width), x.dtype, x.device)
         if x.shape[-1] != end - first:
             raise ConfigError(
                 f"rank {self.team.rank} has {x.shape[-1]} columns of pictures of width {width}: "
@@ -146,22 +148,22 @@ class ShardedCNN(nn.Module):
         module = self.network.module
         names = self._used[self._key(x.shape)]
         own = [_parameter(module, name) for name in names]
-        found = dict(
+        parameters = dict(
             zip(names, region.parameters(own) if torch.is_grad_enabled() else own, strict=True)
         )
         return self.network.run(
-            Pass(region, found.__getitem__, frozenset(map(id, found.values()))), x
+            Pass(region, parameters.__getitem__, frozenset(map(id, parameters.values()))), x
         )
 
     def _key(self, shape: Sequence[int]) -> tuple[Any, ...]:
         return *shape[1:], self.network.module.training
 
-    def _fitting(
+    def _own_columns(
         self, shape: Sequence[int], dtype: torch.dtype, device: torch.device
     ) -> tuple[int, int]:
-        """Return this rank's columns of pictures of a shape; the first time, rehearse."""
+        """Return this rank's columns of pictures of a shape; rehearse the first time."""
         if len(shape) != 4:
-            raise ConfigError(f"pictures of shape {tuple(shape)}: give (N, C, H, W)")
+            raise ConfigError(f"pictures of shape {tuple(shape)}: must be (N, C, H, W)")
         key = self._key(shape)
         if key not in self._used:
             self._used[key] = _fit(
@@ -170,33 +172,36 @@ class ShardedCNN(nn.Module):
         return self.columns(shape[-1])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ShardedCNN:
-        raise TypeError("a ShardedCNN is bound to its ranks: copy the network that it was made of")
+        raise TypeError("a ShardedCNN is bound to its ranks: copy the original network")
 
 
 def shard_cnn(
     cnn: nn.Module, ranks: DeviceMesh | ProcessGroup, shape: Sequence[int], keep_every: int = 0
 ) -> ShardedCNN:
-    """Split a CNN by columns of its pictures over ranks; all of them must call it. Weights become
-    those of the first rank.
+    """Split a CNN by columns of its pictures over ranks.
+
+    All ranks must call it; they take the first rank's weights.
 
     Args:
-        cnn: an nn.Sequential or any module whose forward takes pictures and decides nothing by
-        their numbers.
+        cnn: an nn.Sequential, or any module whose forward pass takes pictures and does not branch
+            on their values.
         ranks: a one-dimensional mesh, such as `mesh["tensor"]` of a mesh of two dimensions; or a
-        process group.
-        shape: of the pictures, (C, H, W); others may come later.
-        keep_every: 0: keep what the backward pass needs. Else compute it again then (activation
-            checkpointing), in stretches of at least so many steps between pictures that are kept: 4
-            makes a stretch of each block of a ConvNeXt.
+            process group.
+        shape: of the pictures, (C, H, W); other shapes may follow.
+        keep_every: 0: keep all activations for the backward pass. Otherwise recompute them
+            (activation checkpointing) in segments of at least so many steps: 4 makes a segment of
+            each block of a ConvNeXt.
+
     Raises:
         CannotShard: names the layer that has no rule for columns.
-        WidthError: a layer's picture has fewer columns than there are ranks; says what would fit.
+        WidthError: a layer's picture has fewer columns than there are ranks; names a width that
+            fits.
     """
     group: Any = ranks
     if hasattr(group, "get_group"):
         if group.ndim != 1:
             raise ConfigError(
-                f"ranks is a mesh of {group.ndim} dimensions: give one of them, such as "
+                f"ranks is a mesh of {group.ndim} dimensions: use one of them, such as "
                 'mesh["tensor"]'
             )
         group = group.get_group()
@@ -216,26 +221,27 @@ def _peers(team: Team, device: torch.device) -> list[Peer]:
     mine = torch.zeros(300, dtype=torch.uint8)
     text = f"{pid} {born!r} {host}".encode()[:300]
     mine[: len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
-    found = []
+    peers = []
     for part in team.gather(mine.to(device)):
         pid_text, born_text, host = (
             bytes(part.cpu().numpy()).rstrip(b"\0").decode(errors="replace").split(" ", 2)
         )
-        found.append((host, int(pid_text), float(born_text)))
-    return found
+        peers.append((host, int(pid_text), float(born_text)))
+    return peers
 
 
 def _parameter(module: nn.Module, name: str) -> Tensor:
     owner, _, last = name.rpartition(".")
-    found: Tensor = getattr(module.get_submodule(owner), last)
-    return found
+    tensor: Tensor = getattr(module.get_submodule(owner), last)
+    return tensor
 
 
 def _fit(
     network: Network, shape: Shape, ranks: int, rank: int, dtype: torch.dtype, device: torch.device
-) -> tuple[str, ...]:  # fmt: skip
-    """Rehearse; return the parameters that layers use whose columns are split. Raises: as
-    `shard_cnn`.
+) -> tuple[str, ...]:
+    """Rehearse a pass; return the names of the parameters of layers whose columns are split.
+
+    Raises: as `shard_cnn`.
     """
     try:
         return _rehearse(network, shape, ranks, rank, dtype, device)
@@ -244,8 +250,8 @@ def _fit(
 
         def fits(some: int, wide: int) -> bool:
             try:
-                _rehearse(network, (*shape[:-1], wide), some, 0, dtype, device, _Ends)
-            except _Ended:  # What comes behind the columns may ask for another width.
+                _rehearse(network, (*shape[:-1], wide), some, 0, dtype, device, _UntilGather)
+            except _Gathered:  # Layers behind the columns may need a particular width.
                 return True
             except WidthError:
                 return False
@@ -264,19 +270,24 @@ def _fit(
         ) from None
 
 
-class _Ended(Exception):
-    """Columns were put together."""
+class _Gathered(Exception):
+    """Raised where columns would be gathered."""
 
 
-class _Ends(Shared):
+class _UntilGather(Shared):
     def gather(self, columns: Tensor, dim: int, width: int) -> Tensor:
-        raise _Ended
+        raise _Gathered
 
 
 def _rehearse(
-    network: Network, shape: Shape, ranks: int, rank: int, dtype: torch.dtype, device: torch.device,
+    network: Network,
+    shape: Shape,
+    ranks: int,
+    rank: int,
+    dtype: torch.dtype,
+    device: torch.device,
     region: Callable[[Team], Region] = Shared,
-) -> tuple[str, ...]:  # fmt: skip
+) -> tuple[str, ...]:
     used: dict[str, None] = {}
     first, end = split(shape[-1], ranks)[rank]
 

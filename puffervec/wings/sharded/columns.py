@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which columns of a picture lie on which rank, and which ones a window needs from others. Numbers
-only, no tensors.
+"""The columns of each rank, and the columns that a window needs from other ranks.
 
     width 10 on 3 ranks     | 0 1 2 3 | 4 5 6 7 | 8 9 |
-    3x3, padding 1, rank 1        [3 4 5 6 7 8]             needs columns 3 to 8: it receives 3 from rank 0, 8 from rank 2
-    5x5, stride 2, rank 0   [z z 0 1 2 3 4]                 zeros where the picture ends, columns of others elsewhere
+    3x3, padding 1, rank 1        [3 4 5 6 7 8]             needs columns 3 to 8: it receives 3 from
+                                                            rank 0, 8 from rank 2
+    5x5, stride 2, rank 0   [z z 0 1 2 3 4]                 zeros outside the picture, other ranks'
+                                                            columns inside
 
-Every picture of one width is split in the same way on every layer, so a width says all about where
-its columns are.
+All pictures of one width are split in the same way on every layer, so the width determines where
+columns are. Numbers only, no tensors.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import functools
 
 from puffervec.errors import ConfigError
 
-Range = tuple[int, int]  # first column, column after the last
+Range = tuple[int, int]  # First column, column after the last.
 
 
 class WidthError(ConfigError):
@@ -29,9 +30,11 @@ class WidthError(ConfigError):
 def split(width: int, ranks: int) -> tuple[Range, ...]:
     """Return each rank's columns.
 
-    They are those of DTensor's Shard (all ranks but the last ones have equally many) where that
-    leaves no rank without any, else the sizes differ by one at most.
-    Raises: WidthError where there are fewer columns than ranks.
+    They are those of DTensor's Shard (all ranks but the last ones have equally many) unless that
+    leaves a rank without any; then the sizes differ by at most one.
+
+    Raises:
+        WidthError: there are fewer columns than ranks.
 
     >>> split(10, 3), split(9, 4)
     (((0, 4), (4, 8), (8, 10)), ((0, 3), (3, 5), (5, 7), (7, 9)))
@@ -49,8 +52,7 @@ def split(width: int, ranks: int) -> tuple[Range, ...]:
 
 
 def as_dtensor(width: int, ranks: int) -> bool:
-    """Return whether `split` is what DTensor's Shard means, so that a DTensor can describe the
-    columns.
+    """Return whether `split` equals DTensor's Shard, so that a DTensor can describe the columns.
 
     >>> as_dtensor(10, 3), as_dtensor(9, 4)
     (True, False)
@@ -60,8 +62,11 @@ def as_dtensor(width: int, ranks: int) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """A sliding window along the width, as convolutions and poolings have it. padding: columns
-    before the picture.
+    """A sliding window along the width, as in convolutions and pooling.
+
+    Attributes:
+        kernel, stride, dilation: as of torch.nn.Conv2d.
+        padding: columns before the picture.
     """
 
     kernel: int
@@ -70,8 +75,9 @@ class Window:
     dilation: int = 1
 
     def sees(self, outputs: Range) -> Range:
-        """Return the input columns that these output columns are made of; below 0 and behind the
-        width is padding.
+        """Return the input columns that these output columns depend on.
+
+        Columns below 0 and beyond the width are padding.
         """
         first, last = (
             output * self.stride - self.padding for output in (outputs[0], outputs[1] - 1)
@@ -81,12 +87,13 @@ class Window:
 
 @dataclasses.dataclass(frozen=True)
 class Halo:
-    """What one rank sends, receives and pads for one layer.
+    """The columns that one rank sends, receives and pads for one layer.
 
     Attributes:
-        sends: by rank, which of this rank's columns it needs, counted from this rank's first; (0,
-        0): none.
-        receives: by rank, how many columns come from it.
+        rank: of this plan.
+        sends: by rank, the range of this rank's columns that it needs, counted from this rank's
+            first; (0, 0): none.
+        receives: by rank, the number of columns that come from it.
         own: this rank's columns that its outputs need, counted from its first.
         left, right: columns of padding, at the picture's borders only.
     """
@@ -100,12 +107,12 @@ class Halo:
 
     @property
     def whole(self) -> bool:
-        """True where nothing is added to what the rank has."""
+        """Whether the rank has all columns that it needs."""
         return not (any(self.receives) or self.left or self.right)
 
     @property
     def silent(self) -> bool:
-        """True where no message is due to or from this rank; others may have some."""
+        """Whether this rank sends and receives nothing; other ranks may."""
         return not any(self.receives) and not any(end > first for first, end in self.sends)
 
 
@@ -116,14 +123,14 @@ def _common(a: Range, b: Range) -> Range:
 
 @functools.lru_cache(maxsize=4096)
 def halos(window: Window, width: int, out_width: int, ranks: int) -> tuple[Halo, ...]:
-    """Return the plan of every rank for a layer from pictures of one width to pictures of another.
+    """Return the plan of every rank for a layer between pictures of two widths.
 
     Raises: WidthError.
     """
     inputs, outputs = split(width, ranks), split(out_width, ranks)
     spans = [window.sees(part) for part in outputs]
     needs = [_common(span, (0, width)) for span in spans]
-    found = []
+    plans = []
     for rank, (begin, end) in enumerate(inputs):
         sends = []
         for other, need in enumerate(needs):
@@ -139,10 +146,10 @@ def halos(window: Window, width: int, out_width: int, ranks: int) -> tuple[Halo,
         own = (first - begin, last - begin) if first < last else (0, 0)
         left = min(max(0, -spans[rank][0]), spans[rank][1] - spans[rank][0])
         right = spans[rank][1] - spans[rank][0] - left - (needs[rank][1] - needs[rank][0])
-        found.append(Halo(rank, tuple(sends), tuple(receives), own, left, right))
-    return tuple(found)
+        plans.append(Halo(rank, tuple(sends), tuple(receives), own, left, right))
+    return tuple(plans)
 
 
 def messages_due(window: Window, width: int, out_width: int, ranks: int) -> bool:
-    """Return whether any rank sends anything: all ranks then take part in the message."""
+    """Return whether any rank sends anything; then all ranks take part in the message."""
     return not all(halo.silent for halo in halos(window, width, out_width, ranks))

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The door of `puffervec.wings.sharded`: what `train.tensor_parallel` asks for; see
-puffervec/doors.py. Imports no torch.
+"""Entry point of `puffervec.wings.sharded` for `train.tensor_parallel`; see puffervec/doors.py.
+
+Imports no torch.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def share_columns(name: str, policy: nn.Module, ranks: Ranks) -> None:
-    """Let a policy share the columns of its pictures with a team of ranks in updates (sharing.py)."""
+    """Let a policy share picture columns with a team of ranks in updates (sharing.py)."""
     from puffervec.wings.sharded import sharing
 
     sharing.share_columns(name, policy, ranks)

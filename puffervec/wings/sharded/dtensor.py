@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""DTensor's words for pictures that are split by columns: Shard(3) in, Shard(3) or Replicate out.
-Parameters are plain tensors.
+"""DTensors of pictures that are split by columns: Shard(3) in, Shard(3) or Replicate out.
 
-DTensor describes where columns lie; it runs none of the layers. Its own convolutions, in the
-releases up to 2.15, give wrong numbers or no gradient of the input without an error where the width
-is split.
+Parameters are plain tensors. DTensor only describes where columns lie; it runs none of the layers.
+Its own convolutions, in the releases up to 2.15, return wrong numbers or no gradient of the input,
+without an error, where the width is split.
 """
 
 from __future__ import annotations
@@ -24,18 +23,22 @@ from puffervec.wings.sharded.team import Team
 if torch.distributed.is_available():
     from torch.distributed.tensor import DTensor as DTensor
     from torch.distributed.tensor import Replicate, Shard
-else:  # A torch without it has no DTensors either.
+else:  # A torch without torch.distributed has no DTensors.
 
     class DTensor:  # type: ignore[no-redef]
-        """Nothing is one."""
+        """Placeholder without instances."""
 
 
-def wrapped(x: DTensor, team: Team, run: Callable[[Tensor, int], Any]) -> DTensor:
-    """Return what `run` makes of a rank's columns, as a DTensor.
+def run_dtensor(x: DTensor, team: Team, run: Callable[[Tensor, int], Any]) -> DTensor:
+    """Run a function on a rank's columns of a DTensor; return the result as a DTensor.
 
-    Args: x: Shard(3) on the team's dimension of its mesh, Shard(0) or Replicate on others; run:
-        takes own columns and the width.
-    Raises: ConfigError for another placement.
+    Args:
+        x: Shard(3) on the team's dimension of its mesh, Shard(0) or Replicate on others.
+        team: the ranks that share columns.
+        run: takes own columns and the width.
+
+    Raises:
+        ConfigError: another placement.
     """
     mesh, placements = x.device_mesh, list(x.placements)
     dims = [dim for dim, placement in enumerate(placements) if placement == Shard(3)]
@@ -43,16 +46,16 @@ def wrapped(x: DTensor, team: Team, run: Callable[[Tensor, int], Any]) -> DTenso
     known = len(dims) == 1 and all(placement in (Shard(0), Replicate()) for placement in others)
     if not known or (mesh.size(dims[0]), mesh.get_local_rank(dims[0])) != (team.size, team.rank):
         raise ConfigError(
-            f"pictures placed {x.placements} on {mesh}: give Shard(3) on the dimension of those "
-            "who share them"
+            f"pictures placed {x.placements} on {mesh}: use Shard(3) on the mesh dimension of the "
+            "ranks that share them"
         )
-    _describable(x.shape[3], team)
-    found = run(x.to_local(grad_placements=placements), x.shape[3])
-    tensor = found.tensor if isinstance(found, Columns) else found
-    if isinstance(found, Columns):
-        _describable(found.width, team)
-    placements[dims[0]] = Shard(found.dim) if isinstance(found, Columns) else Replicate()
-    shape = torch.Size((x.shape[0] if Shard(0) in others else found.shape[0], *found.shape[1:]))
+    _check_describable(x.shape[3], team)
+    out = run(x.to_local(grad_placements=placements), x.shape[3])
+    tensor = out.tensor if isinstance(out, Columns) else out
+    if isinstance(out, Columns):
+        _check_describable(out.width, team)
+    placements[dims[0]] = Shard(out.dim) if isinstance(out, Columns) else Replicate()
+    shape = torch.Size((x.shape[0] if Shard(0) in others else out.shape[0], *out.shape[1:]))
     stride = torch.empty(shape, device="meta").stride()
     result: DTensor = DTensor.from_local(
         tensor.contiguous(), mesh, placements, run_check=False, shape=shape, stride=stride
@@ -60,7 +63,7 @@ def wrapped(x: DTensor, team: Team, run: Callable[[Tensor, int], Any]) -> DTenso
     return result
 
 
-def _describable(width: int, team: Team) -> None:
+def _check_describable(width: int, team: Team) -> None:
     if not as_dtensor(width, team.size):
         raise ConfigError(
             f"a DTensor cannot describe columns of width {width} on {team.size} ranks, since its "

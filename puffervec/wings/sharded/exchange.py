@@ -1,14 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Layers with a window over pictures whose columns lie on several ranks, forward and backward.
+"""Window layers over pictures whose columns lie on several ranks, forward and backward.
 
-    forward     x (own columns) -- receive the missing ones --> [ pad | left | own | right | pad ] -- the layer --> y
-    backward    gradient of all of these columns -- send back those of others --> own, the received ones added
+    forward     x (own columns) -- receive the missing ones -->
+                [ pad | left | own | right | pad ] -- the layer --> y
+    backward    gradient of all of these columns -- send back those of other ranks -->
+                own, plus the received ones
 
-Kept for the backward pass are the rank's own columns, which the layer before keeps anyway, and the
-few received ones: no rank ever keeps a second copy of a picture, and the backward pass need not ask
-again. The weights' gradients are those of the rank's own outputs: parts of a sum (sharded.py adds
-them up).
+Saved for the backward pass are the rank's own columns, which the previous layer saves anyway, and
+the few received ones. So no rank saves a second copy of a picture, and the backward pass need not
+fetch columns again. The weights' gradients are those of the rank's own outputs: parts of a sum,
+which regions.py or the trainer computes.
 """
 
 from __future__ import annotations
@@ -23,15 +25,16 @@ from torch.autograd.function import once_differentiable
 from puffervec.wings.sharded.columns import Halo, Window, halos, messages_due
 from puffervec.wings.sharded.team import Team
 
-Pair = tuple[int, int]  # of height and width
+Pair = tuple[int, int]  # Of height and width.
 
 
 class Layer(Protocol):
-    """What is done to a picture that has all the columns that its outputs need. Padding along the
-    height is the layer's own.
+    """A layer applied to a picture that has all the columns that its outputs need.
+
+    The layer itself pads along the height.
     """
 
-    fill: float  # of padding along the width
+    fill: float  # Value of the padding along the width.
 
     def forward(self, x: Tensor, parameters: Sequence[Tensor | None]) -> Tensor:
         """Return (N, C', H', W') of (N, C, H, W)."""
@@ -39,7 +42,7 @@ class Layer(Protocol):
     def backward(
         self, grad: Tensor, x: Tensor, parameters: Sequence[Tensor | None], wanted: Sequence[bool]
     ) -> Sequence[Tensor | None]:
-        """Return the gradients of x and of the parameters, None where they are not wanted."""
+        """Return the gradients of x and of the parameters; None for those not wanted."""
 
 
 class Convolution:
@@ -87,9 +90,7 @@ class Convolution:
 
 
 class MaxPool:
-    """The largest of each window. Its backward pass looks again which one that was, so that no
-    indices are kept.
-    """
+    """Max pooling. Its backward pass searches the windows again, so that no indices are saved."""
 
     fill = -torch.inf
 
@@ -107,18 +108,16 @@ class MaxPool:
         self, grad: Tensor, x: Tensor, parameters: Sequence[Tensor | None], wanted: Sequence[bool]
     ) -> Sequence[Tensor | None]:
         """See Layer."""
-        return _through(self, grad, x)
+        return _input_grad(self, grad, x)
 
 
 class AveragePool:
-    """The mean of each window."""
+    """Average pooling."""
 
     fill = 0.0
 
     def __init__(self, kernel: Pair, stride: Pair, padding: int, divisor: int | None) -> None:
-        """Args: padding: along the height, whose zeros count; divisor: in place of the window's
-        size.
-        """
+        """Args: padding: along the height; its zeros count; divisor: replaces the window's size."""
         self._settings = kernel, stride, (padding, 0), False, True, divisor
 
     def forward(self, x: Tensor, parameters: Sequence[Tensor | None]) -> Tensor:
@@ -129,10 +128,10 @@ class AveragePool:
         self, grad: Tensor, x: Tensor, parameters: Sequence[Tensor | None], wanted: Sequence[bool]
     ) -> Sequence[Tensor | None]:
         """See Layer."""
-        return _through(self, grad, x)
+        return _input_grad(self, grad, x)
 
 
-def _through(layer: Layer, grad: Tensor, x: Tensor) -> Sequence[Tensor | None]:
+def _input_grad(layer: Layer, grad: Tensor, x: Tensor) -> Sequence[Tensor | None]:
     """Return the gradient of x by running a layer without parameters again."""
     with torch.enable_grad():
         x = x.detach().requires_grad_()
@@ -153,7 +152,7 @@ class _Windowed(torch.autograd.Function):
         strips = _receive(halo, team, x) if message else [None] * team.size
         ctx.layer, ctx.halo, ctx.team, ctx.message = layer, halo, team, message
         ctx.save_for_backward(x, *strips, *parameters)
-        return layer.forward(_assembled(halo, x, strips, layer.fill), parameters)
+        return layer.forward(_assemble(halo, x, strips, layer.fill), parameters)
 
     @staticmethod
     @once_differentiable
@@ -162,9 +161,9 @@ class _Windowed(torch.autograd.Function):
         x, *others = ctx.saved_tensors
         strips, parameters = others[: team.size], others[team.size :]
         wanted = ctx.needs_input_grad[4], *ctx.needs_input_grad[5:]
-        found = layer.backward(grad, _assembled(halo, x, strips, layer.fill), parameters, wanted)
-        mine = _give_back(halo, team, x, found[0], ctx.message) if wanted[0] else None
-        return None, None, None, None, mine, *found[1:]
+        grads = layer.backward(grad, _assemble(halo, x, strips, layer.fill), parameters, wanted)
+        mine = _return_grads(halo, team, x, grads[0], ctx.message) if wanted[0] else None
+        return None, None, None, None, mine, *grads[1:]
 
 
 def windowed(
@@ -176,11 +175,18 @@ def windowed(
     x: Tensor,
     *parameters: Tensor | None,
 ) -> Tensor:
-    """Apply a layer to this rank's columns; returns this rank's columns of the result. All ranks
-    must call it.
+    """Apply a layer to this rank's columns; return this rank's columns of the result.
 
-    Args: x: (N, C, H, own columns); window: along the width; width, out_width: of the whole picture
-    before and after.
+    All ranks must call it.
+
+    Args:
+        layer: to apply.
+        window: along the width.
+        width, out_width: of the whole picture before and after.
+        team: the ranks.
+        x: (N, C, H, own columns).
+        parameters: the layer's.
+
     Raises: WidthError.
     """
     halo = halos(window, width, out_width, team.size)[team.rank]
@@ -196,8 +202,8 @@ def _receive(halo: Halo, team: Team, x: Tensor) -> list[Tensor | None]:
     return team.swap(parts, shapes, x)
 
 
-def _assembled(halo: Halo, x: Tensor, strips: Sequence[Tensor | None], fill: float) -> Tensor:
-    """Return the columns that a rank's outputs need, in order; x itself where it has just these."""
+def _assemble(halo: Halo, x: Tensor, strips: Sequence[Tensor | None], fill: float) -> Tensor:
+    """Return the columns that a rank's outputs need, in order; x itself where it is just these."""
     if halo.whole and halo.own == (0, x.shape[-1]):
         return x
     parts: list[Tensor] = [x.new_full((*x.shape[:-1], halo.left), fill)] if halo.left else []
@@ -211,10 +217,8 @@ def _assembled(halo: Halo, x: Tensor, strips: Sequence[Tensor | None], fill: flo
     return torch.cat(parts, dim=-1)
 
 
-def _give_back(halo: Halo, team: Team, x: Tensor, grad: Tensor | None, message: bool) -> Tensor:
-    """Return the gradient of this rank's columns, and give the others those of the columns that
-    came from them.
-    """
+def _return_grads(halo: Halo, team: Team, x: Tensor, grad: Tensor | None, message: bool) -> Tensor:
+    """Return the gradient of this rank's columns; send other ranks those of their columns."""
     assert grad is not None
     own = halo.own[1] - halo.own[0]
     sizes = [own if rank == halo.rank else count for rank, count in enumerate(halo.receives)]

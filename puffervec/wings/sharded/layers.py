@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Layers of torch over pictures of which each rank has some columns: as torch.nn.functional's, with
-`Columns` in and out.
+"""Layers over pictures of which each rank has some columns; like torch.nn.functional's.
 
-    y = conv2d(Columns(x, 3, width), team, weight, bias, padding=1)     x: (N, C, H, own columns) of columns.split(width, ranks)
+    y = conv2d(Columns(x, 3, width), team, weight, bias, padding=1)
+    x: (N, C, H, own columns) of columns.split(width, ranks)
 
-All ranks of the team must call them in the same order. Gradients of parameters are those of a
-rank's own columns: parts of a sum.
+They take and return `Columns`. All ranks of the team must call them in the same order. Gradients of
+parameters are those of a rank's own columns: parts of a sum.
 """
 
 from __future__ import annotations
@@ -26,8 +26,12 @@ Size = int | tuple[int, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """This rank's columns of a tensor. dim: along which they lie, counted from the first; width: of
-    all columns together.
+    """This rank's columns of a tensor.
+
+    Attributes:
+        tensor: the columns.
+        dim: the axis along which they lie, counted from the first.
+        width: of all columns together.
     """
 
     tensor: Tensor
@@ -35,12 +39,12 @@ class Columns:
     width: int
 
     def of(self, tensor: Tensor, dim: int | None = None) -> Columns:
-        """Return another tensor with the same columns."""
+        """Return another tensor as the same columns."""
         return Columns(tensor, self.dim if dim is None else dim, self.width)
 
     @property
     def shape(self) -> torch.Size:
-        """Of all columns together."""
+        """Shape of all columns together."""
         return torch.Size(
             self.width if dim == self.dim else size for dim, size in enumerate(self.tensor.shape)
         )
@@ -54,14 +58,13 @@ def pair(size: Size) -> Pair:
 def out_size(
     size: int, kernel: int, stride: int, padding: int, dilation: int = 1, ceil_mode: bool = False
 ) -> int:
-    """Return how many places a window has (the formula at torch.nn.Conv2d and torch.nn.MaxPool2d)."""
+    """Return the number of window positions, as in torch.nn.Conv2d and torch.nn.MaxPool2d."""
     rest = size + 2 * padding - dilation * (kernel - 1) - 1
     if not ceil_mode:
         return rest // stride + 1
     places = -(-rest // stride) + 1
-    return (
-        places - 1 if (places - 1) * stride >= size + padding else places
-    )  # No window begins behind the picture.
+    # A window must begin within the picture.
+    return places - 1 if (places - 1) * stride >= size + padding else places
 
 
 def conv2d(
@@ -74,19 +77,19 @@ def conv2d(
     dilation: Size = 1,
     groups: int = 1,
 ) -> Columns:
-    """Return this rank's columns of a convolution. Args: see the head of this file.
+    """Return this rank's columns of a convolution, with the arguments of F.conv2d.
 
-    Raises: WidthError; ConfigError for padding "same" with a kernel of even height.
+    Raises:
+        WidthError: see `split`.
+        ConfigError: padding "same" with a kernel of even height.
     """
     (step_h, step_w), (dil_h, dil_w) = pair(stride), pair(dilation)
     kernel_h, kernel_w = weight.shape[2:]
-    if (
-        padding == "same"
-    ):  # As many outputs as inputs; of an odd number of zeros the last is on the right.
+    if padding == "same":  # As many outputs as inputs; an odd zero is added on the right.
         if dil_h * (kernel_h - 1) % 2:
             raise ConfigError(
-                f"padding 'same' with a kernel of height {kernel_h}: pad the height before, or "
-                "use an odd one"
+                f"padding 'same' with a kernel of height {kernel_h}: pad the height before, or use "
+                "an odd kernel height"
             )
         (pad_h, pad_w), out_width = (
             (dil_h * (kernel_h - 1) // 2, dil_w * (kernel_w - 1) // 2),
@@ -118,7 +121,7 @@ def max_pool2d(
     dilation: Size = 1,
     ceil_mode: bool = False,
 ) -> Columns:
-    """Return this rank's columns of the largest number of each window. Raises: WidthError."""
+    """Return this rank's columns of max pooling. Raises: WidthError."""
     kernel, step, pad, dil = (
         pair(kernel_size),
         pair(kernel_size if stride is None else stride),
@@ -142,7 +145,7 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Columns:
-    """Return this rank's columns of the mean of each window. Raises: WidthError."""
+    """Return this rank's columns of average pooling. Raises: WidthError."""
     kernel, step, pad = (
         pair(kernel_size),
         pair(kernel_size if stride is None else stride),
@@ -151,15 +154,15 @@ def avg_pool2d(
     out_width = out_size(x.width, kernel[1], step[1], pad[1])
     counted = count_include_pad or divisor_override is not None or pad == (0, 0)
     layer = AveragePool(kernel, step, pad[0], divisor_override if counted else 1)
-    found = windowed(layer, Window(kernel[1], step[1], pad[1]), x.width, out_width, team, x.tensor)
+    means = windowed(layer, Window(kernel[1], step[1], pad[1]), x.width, out_width, team, x.tensor)
     if not counted:
         first, end = split(out_width, team.size)[team.rank]
-        ones = found.new_ones(1, 1, x.tensor.shape[2], x.width)
-        found = (
-            found
+        ones = means.new_ones(1, 1, x.tensor.shape[2], x.width)
+        means = (
+            means
             / nn.functional.avg_pool2d(ones, kernel, step, pad, divisor_override=1)[..., first:end]
         )
-    return _picture(found, out_width)
+    return _picture(means, out_width)
 
 
 def _picture(tensor: Tensor, width: int) -> Columns:

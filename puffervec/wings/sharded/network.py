@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The forward pass of a network over columns, written down by torch.fx and worked off step by step.
+"""The forward pass of a network over columns, traced by torch.fx and run step by step.
 
-A step follows its rule (rules.py) while it works on columns, and is called as it stands behind a
-global mean, Flatten or Gather. The weights stay the network's own. Runs in the learner of each
-rank.
+A step follows its rule (rules.py) while it works on columns, and runs unchanged behind a global
+mean, Flatten or Gather. The weights stay the network's own. Runs in the learner of each rank.
 """
 
 from __future__ import annotations
@@ -18,22 +17,23 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch.utils.checkpoint import checkpoint as recomputed
+from torch.utils.checkpoint import checkpoint
 
 from puffervec.wings.sharded.columns import WidthError
 from puffervec.wings.sharded.layers import Columns
 from puffervec.wings.sharded.rules import FUNCTIONS, LAYERS, CannotShard, Pass
 
 NO_RULE = (
-    "it has no rule for columns: put a Gather() in front of it, behind which each rank has whole "
+    "it has no rule for columns: put a Gather() in front of it, after which each rank has whole "
     "pictures"
 )
 _TRACING = threading.Lock()
 
 
 class _Tracer(fx.Tracer):
-    """While it traces, torch.fx changes nn.Module for all threads; those of others go on as if it
-    had not.
+    """A tracer that ignores calls of other threads.
+
+    While it traces, torch.fx changes nn.Module for all threads.
     """
 
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> fx.Graph:
@@ -54,42 +54,47 @@ class _Tracer(fx.Tracer):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Stretch:
-    """Steps of a network that are worked off together.
+class _Segment:
+    """Steps of a network that run together.
 
-    needs: values of earlier ones; gives: those that later ones need; of the whole network:
-    last_use: of each value; fed: what is made of the pictures, and not of weights alone.
+    Attributes:
+        steps: in order.
+        needs: nodes of earlier segments whose values it takes.
+        gives: nodes whose values later segments take.
+        last_use: the last user of each value, in the whole network.
+        from_pictures: nodes that depend on the pictures, not on weights alone, in the network.
     """
 
     steps: tuple[fx.Node, ...]
     needs: tuple[fx.Node, ...]
     gives: tuple[fx.Node, ...]
     last_use: Mapping[fx.Node, fx.Node]
-    fed: frozenset[fx.Node]
+    from_pictures: frozenset[fx.Node]
 
 
 class Network:
-    """What a module's forward does, step by step, with columns or without."""
+    """The steps of a module's forward pass, which run with columns or without."""
 
     def __init__(self, module: nn.Module, keep_every: int) -> None:
-        """Write down the forward pass.
+        """Trace the forward pass.
 
-        Args: keep_every: 0: keep what backward needs; else compute it again, in stretches of at
-        least so many steps.
-        Raises: CannotShard where forward cannot be written down.
+        Args:
+            module: the network.
+            keep_every: 0: keep all activations for the backward pass; otherwise recompute them in
+                segments of at least so many steps.
+
+        Raises:
+            CannotShard: the forward pass cannot be traced.
         """
         self.module, self.keep_every = module, keep_every
-        self._stretches: dict[
-            bool, list[_Stretch]
-        ] = {}  # By whether the module trains: forward may ask for that.
-        self.stretches()
+        # By whether the module trains, which its forward pass may read.
+        self._segments: dict[bool, list[_Segment]] = {}
+        self.segments()
 
-    def stretches(self) -> list[_Stretch]:
-        """Return the steps of forward; written down anew when the module is first used in its other
-        mode.
-        """
+    def segments(self) -> list[_Segment]:
+        """Return the segments of the forward pass; trace it when the mode is new."""
         training, name = self.module.training, type(self.module).__name__
-        if training not in self._stretches:
+        if training not in self._segments:
             try:
                 graph = _Tracer().trace(self.module)
             except Exception as error:
@@ -103,38 +108,44 @@ class Network:
                     f"{name}: its forward takes several arguments: shard the part that takes "
                     "pictures alone"
                 )
-            self._stretches[training] = _cut(graph, self.keep_every)
-        return self._stretches[training]
+            self._segments[training] = _cut(graph, self.keep_every)
+        return self._segments[training]
 
     def run(self, run: Pass, x: Columns) -> Any:
-        """Return what the network makes of columns: columns, or whole numbers."""
+        """Return the network's result for columns: columns, or whole tensors."""
         values: dict[fx.Node, Any] = {}
-        *before, last = self.stretches()
-        for stretch in before:
-            known = {node: values[node] for node in stretch.needs}
-            forward = functools.partial(self._steps, run, stretch, known, x)
-            found = (
-                recomputed(forward, use_reentrant=False) if torch.is_grad_enabled() else forward()
+        *before, last = self.segments()
+        for segment in before:
+            known = {node: values[node] for node in segment.needs}
+            forward = functools.partial(self._steps, run, segment, known, x)
+            results = (
+                checkpoint(forward, use_reentrant=False) if torch.is_grad_enabled() else forward()
             )
-            values.update(zip(stretch.gives, found, strict=True))
+            values.update(zip(segment.gives, results, strict=True))
         return self._steps(run, last, values, x)[0]
 
     def _steps(
-        self, run: Pass, stretch: _Stretch, known: Mapping[fx.Node, Any], x: Columns
+        self, run: Pass, segment: _Segment, known: Mapping[fx.Node, Any], x: Columns
     ) -> tuple[Any, ...]:
         values = dict(known)
-        for node in stretch.steps:
-            with _named(self.module, node):
+        for node in segment.steps:
+            with _name_layer(self.module, node):
                 values[node] = (
-                    x if node.op == "placeholder" else self._step(run, node, values, stretch.fed)
+                    x
+                    if node.op == "placeholder"
+                    else self._step(run, node, values, segment.from_pictures)
                 )
-            for used in node.all_input_nodes:  # What nobody needs any more is not kept.
-                if used not in stretch.gives and stretch.last_use.get(used) is node:
+            for used in node.all_input_nodes:  # Free values after their last use.
+                if used not in segment.gives and segment.last_use.get(used) is node:
                     values.pop(used, None)
-        return tuple(values[node] for node in stretch.gives)
+        return tuple(values[node] for node in segment.gives)
 
     def _step(
-        self, run: Pass, node: fx.Node, values: Mapping[fx.Node, Any], fed: frozenset[fx.Node]
+        self,
+        run: Pass,
+        node: fx.Node,
+        values: Mapping[fx.Node, Any],
+        from_pictures: frozenset[fx.Node],
     ) -> Any:
         def value(of: fx.Node) -> Any:
             return values[of] if of.op != "get_attr" else _attribute(self.module, str(of.target))
@@ -160,48 +171,50 @@ class Network:
         if node.target not in FUNCTIONS:
             raise CannotShard(NO_RULE)
 
-        def beside(of: fx.Node) -> Any:
-            found = run.parameter(str(of.target)) if _is_parameter(self.module, of) else value(of)
-            if not isinstance(found, Tensor):
-                return found
-            if of in fed and not run.region.beside:
+        def whole_value(of: fx.Node) -> Any:
+            whole = run.parameter(str(of.target)) if _is_parameter(self.module, of) else value(of)
+            if not isinstance(whole, Tensor):
+                return whole
+            if of in from_pictures and not run.region.takes_whole:
                 raise CannotShard(
-                    "takes numbers of whole pictures beside columns, which ranks with rows of "
-                    "their own cannot"
+                    "combines columns with values of whole pictures, which is impossible where "
+                    "each rank has separate rows"
                 )
-            return run.beside(found)
+            return run.share_grad(whole)
 
-        args, kwargs = fx.node.map_arg((node.args, dict(node.kwargs)), beside)
+        args, kwargs = fx.node.map_arg((node.args, dict(node.kwargs)), whole_value)
         return FUNCTIONS[node.target](run, *args, **kwargs)
 
 
-def _cut(graph: fx.Graph, keep_every: int) -> list[_Stretch]:
-    """Return the steps of a graph in stretches, between which one value alone crosses."""
+def _cut(graph: fx.Graph, keep_every: int) -> list[_Segment]:
+    """Return the steps of a graph in segments, between which only one value passes."""
     steps = [node for node in graph.nodes if node.op != "get_attr"]
     last_use = {used: node for node in steps for used in node.all_input_nodes}
     place = {node: index for index, node in enumerate(steps)}
-    fed: set[fx.Node] = set()
+    from_pictures: set[fx.Node] = set()
     for node in steps:
-        if node.op == "placeholder" or not fed.isdisjoint(node.all_input_nodes):
-            fed.add(node)
-    found: list[_Stretch] = []
+        if node.op == "placeholder" or not from_pictures.isdisjoint(node.all_input_nodes):
+            from_pictures.add(node)
+    segments: list[_Segment] = []
     begin = 0
     needs: tuple[fx.Node, ...] = ()
+
+    def add(end: int, gives: tuple[fx.Node, ...]) -> None:
+        segments.append(
+            _Segment(tuple(steps[begin:end]), needs, gives, last_use, frozenset(from_pictures))
+        )
+
     for index, node in enumerate(steps):
         if node.op == "output":
-            found.append(_Stretch(tuple(steps[begin:]), needs, (node,), last_use, frozenset(fed)))
+            add(len(steps), (node,))
         elif keep_every and index - begin >= keep_every:
             crossing = tuple(
                 n for n in steps[: index + 1] if n in last_use and place[last_use[n]] > index
             )
             if len(crossing) == 1:
-                found.append(
-                    _Stretch(
-                        tuple(steps[begin : index + 1]), needs, crossing, last_use, frozenset(fed)
-                    )
-                )
+                add(index + 1, crossing)
                 begin, needs = index + 1, crossing
-    return found
+    return segments
 
 
 def _attribute(module: nn.Module, name: str) -> Any:
@@ -214,8 +227,8 @@ def _is_parameter(module: nn.Module, node: fx.Node) -> bool:
 
 
 @contextlib.contextmanager
-def _named(module: nn.Module, node: fx.Node) -> Iterator[None]:
-    """Say at which layer a network cannot be split."""
+def _name_layer(module: nn.Module, node: fx.Node) -> Iterator[None]:
+    """Add the layer's name to errors about splitting it."""
     try:
         yield
     except (CannotShard, WidthError) as error:

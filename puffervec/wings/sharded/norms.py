@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Normalisations whose mean and variance are over columns of all ranks: GroupNorm and BatchNorm.
+"""Normalization layers whose mean and variance are over the columns of all ranks.
 
-Each rank finds mean and variance of its own columns; merged, they are those of the picture (Chan,
-Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm"). As torch's own, the layers
-keep their input, mean and deviation for the backward pass. LayerNorm over channels needs no other
-columns and is torch's.
+Each rank computes mean and variance of its own columns; merged, they are those of the picture
+(Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm"). Like torch's own,
+GroupNorm and BatchNorm save their input, mean and deviation for the backward pass. LayerNorm over
+channels needs no other columns and is torch's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from puffervec.wings.sharded.team import Team
 
 
 def _moments(x: Tensor, dims: Sequence[int], team: Team) -> tuple[Tensor, Tensor, int]:
-    """Return mean and variance over some dims and all ranks, and over how many numbers they are."""
+    """Return mean and variance over some axes and all ranks, and this rank's number of elements."""
     square, mean = torch.var_mean(x, list(dims), correction=0, keepdim=True)
     count = x.numel() // mean.numel()
     parts = team.gather(
@@ -37,10 +37,8 @@ def _moments(x: Tensor, dims: Sequence[int], team: Team) -> tuple[Tensor, Tensor
     return mean, variance, count
 
 
-class _Normalised(torch.autograd.Function):
-    """(x - mean) / deviation * weight + bias, for x of (N, groups, channels of a group, H, own
-    columns).
-    """
+class _Normalize(torch.autograd.Function):
+    """(x - mean) / deviation * weight + bias; x is (N, groups, channels of a group, H, columns)."""
 
     @staticmethod
     def forward(
@@ -96,25 +94,28 @@ def group_norm(
     bias: Tensor | None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Return this rank's columns of torch.nn.functional.group_norm. Args: x: (N, C, H, own
-    columns).
-    """
+    """Return this rank's columns of F.group_norm. Args: x: (N, C, H, own columns)."""
     affine = _affine(x.shape[1], groups, x, weight, bias)
     grouped = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
     with torch.autocast(x.device.type, enabled=False):
-        found: Tensor = _Normalised.apply(
-            grouped.float() if _short(x) else grouped, *affine, (2, 3, 4), eps, team
+        out: Tensor = _Normalize.apply(
+            grouped.float() if _is_half(x) else grouped, *affine, (2, 3, 4), eps, team
         )[0]  # type: ignore[no-untyped-call]
-    return found.reshape(x.shape)
+    return out.reshape(x.shape)
 
 
 def batch_norm(
     x: Tensor, team: Team, layer: nn.BatchNorm2d, weight: Tensor | None, bias: Tensor | None
 ) -> Tensor:
-    """Return this rank's columns of a layer's result; where it is training, its running statistics
-    change as in one process.
+    """Return this rank's columns of a layer's result.
 
-    Args: x: (N, C, H, own columns); weight, bias: in place of the layer's.
+    In train mode its running statistics change as in one process.
+
+    Args:
+        x: (N, C, H, own columns).
+        team: the ranks.
+        layer: the layer.
+        weight, bias: in place of the layer's.
     """
     if not (layer.training or layer.running_mean is None):
         return nn.functional.batch_norm(
@@ -124,17 +125,19 @@ def batch_norm(
     affine = _affine(channels, channels, x, weight, bias)
     grouped = x.unsqueeze(2)
     with torch.autocast(x.device.type, enabled=False):
-        found, mean, variance = _Normalised.apply(  # type: ignore[no-untyped-call]
-            grouped.float() if _short(x) else grouped, *affine, (0, 3, 4), layer.eps, team
+        out, mean, variance = _Normalize.apply(  # type: ignore[no-untyped-call]
+            grouped.float() if _is_half(x) else grouped, *affine, (0, 3, 4), layer.eps, team
         )
     if layer.training and layer.running_mean is not None and not team.rehearses:
-        _follow(layer, mean.flatten(), variance.flatten(), team, x.numel() // channels)
-    result: Tensor = found.squeeze(2)
+        _update_statistics(layer, mean.flatten(), variance.flatten(), team, x.numel() // channels)
+    result: Tensor = out.squeeze(2)
     return result
 
 
 @torch.no_grad()
-def _follow(layer: nn.BatchNorm2d, mean: Tensor, variance: Tensor, team: Team, own: int) -> None:
+def _update_statistics(
+    layer: nn.BatchNorm2d, mean: Tensor, variance: Tensor, team: Team, own: int
+) -> None:
     (count,) = team.add_up([mean.new_tensor([own])])
     assert (
         layer.running_mean is not None
@@ -147,5 +150,5 @@ def _follow(layer: nn.BatchNorm2d, mean: Tensor, variance: Tensor, team: Team, o
     layer.running_var.lerp_((variance * (count / (count - 1))).to(layer.running_var.dtype), share)
 
 
-def _short(x: Tensor) -> bool:
+def _is_half(x: Tensor) -> bool:
     return x.dtype in (torch.bfloat16, torch.float16)

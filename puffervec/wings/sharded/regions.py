@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where columns begin and end: how a batch gets onto the ranks, and what each rank has behind the
-layers that are split.
+"""How a batch is distributed over the ranks, and what each rank has after the split layers.
 
-    Shared    all ranks work on one batch. Behind a global mean or a Gather each has the same whole numbers, and goes on with
-              what one process would do. Gradients of weights in front of that are parts of a sum:
-                  it is made here.
-    Dealt     each rank brings rows of its own, as in data parallelism, and gets the results of these rows back. In between the
-              rows of all ranks lie split by columns. Whoever trains adds up the gradients of all
-              ranks, as always.
+    Shared    All ranks work on one batch. After a global mean or a Gather, each has the same whole
+              tensors and continues as one process would. Gradients of the weights before that are
+              parts of a sum, which is computed here.
+    Dealt     Each rank brings separate rows, as in data parallelism, and gets the results of these
+              rows back. In between, the rows of all ranks are split by columns. The trainer sums
+              the gradients of all ranks, as always.
 
 Runs in the learner of each rank.
 """
@@ -27,84 +26,98 @@ from puffervec.wings.sharded.team import Team
 
 
 class Region(Protocol):
-    """One forward pass over pictures that are split by columns."""
+    """A forward pass over pictures that are split by columns."""
 
     team: Team
-    # Whether what is known of whole pictures may be used beside columns, as squeeze and excitation
-    # does.
-    beside: bool
+    # Whether values of whole pictures may be combined with columns, as in squeeze-and-excitation.
+    takes_whole: bool
 
     def parameters(self, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Return parameters as layers use them whose columns are split."""
+        """Return parameters for the use in layers whose columns are split."""
 
     def gather(self, columns: Tensor, dim: int, width: int) -> Tensor:
-        """Return whole pictures of a tensor that is split along `dim`."""
+        """Return the whole tensor of one that is split along `dim`."""
 
     def total(self, part: Tensor) -> Tensor:
-        """Return sums over all columns of sums over this rank's."""
+        """Return the sum over all ranks of a sum over this rank's columns."""
 
 
 class Shared:
-    """See the head of this file."""
+    """All ranks work on one batch; see the module docstring."""
 
-    beside = True
+    takes_whole = True
 
     def __init__(self, team: Team) -> None:
         """Args: team: the ranks."""
         self.team = team
 
     def parameters(self, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
-        """The same; their gradients are summed over the ranks, in one message at the end of the
-        backward pass.
+        """Return parameters whose gradients are summed over the ranks.
+
+        This takes one message at the end of the backward pass.
         """
         if self.team.size == 1 or not parameters:
             return parameters
-        found: Sequence[Tensor] = _Summed.apply(self.team, *parameters)  # type: ignore[no-untyped-call]
-        return found
+        views: Sequence[Tensor] = _SumGrads.apply(  # type: ignore[no-untyped-call]
+            self.team, *parameters
+        )
+        return views
 
     def gather(self, columns: Tensor, dim: int, width: int) -> Tensor:
-        """All ranks get all columns."""
-        found: Tensor = _Gathered.apply(columns, dim, width, self.team)  # type: ignore[no-untyped-call]
-        return found
+        """Return all columns, on all ranks."""
+        whole: Tensor = _Gather.apply(  # type: ignore[no-untyped-call]
+            columns, dim, width, self.team
+        )
+        return whole
 
     def total(self, part: Tensor) -> Tensor:
-        """All ranks get the sums."""
-        found: Tensor = _Total.apply(part, self.team)  # type: ignore[no-untyped-call]
-        return found
+        """Return the sums, on all ranks."""
+        total: Tensor = _Total.apply(  # type: ignore[no-untyped-call]
+            part, self.team
+        )
+        return total
 
 
 class Dealt:
-    """See the head of this file."""
+    """Each rank brings separate rows; see the module docstring."""
 
-    beside = False  # A rank knows it of its own rows only, and has columns of all.
+    takes_whole = False  # A rank knows its own rows only, and has columns of all rows.
 
     def __init__(self, team: Team, counts: Sequence[int]) -> None:
-        """Args: counts: by rank, how many rows it brings."""
+        """Args: team: the ranks; counts: by rank, the number of rows that it brings."""
         self.team, self.counts = team, tuple(counts)
 
     def deal(self, rows: Tensor) -> Tensor:
-        """Return this rank's columns of all rows, (sum of counts, C, H, own columns). rows: (own
-        count, C, H, W).
+        """Return this rank's columns of all rows, (sum of counts, C, H, own columns).
+
+        Args:
+            rows: this rank's, (own count, C, H, W).
         """
-        found: Tensor = _Turned.apply(rows, -1, rows.shape[-1], self.counts, self.team, True)  # type: ignore[no-untyped-call]
-        return found
+        columns: Tensor = _Transpose.apply(  # type: ignore[no-untyped-call]
+            rows, -1, rows.shape[-1], self.counts, self.team, True
+        )
+        return columns
 
     def parameters(self, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
-        """The same."""
+        """Return the parameters unchanged."""
         return parameters
 
     def gather(self, columns: Tensor, dim: int, width: int) -> Tensor:
-        """Each rank gets all columns of its own rows."""
-        found: Tensor = _Turned.apply(columns, dim, width, self.counts, self.team, False)  # type: ignore[no-untyped-call]
-        return found
+        """Return all columns of this rank's rows."""
+        rows: Tensor = _Transpose.apply(  # type: ignore[no-untyped-call]
+            columns, dim, width, self.counts, self.team, False
+        )
+        return rows
 
     def total(self, part: Tensor) -> Tensor:
-        """Each rank gets the sums of its own rows."""
-        found: Tensor = _OwnTotal.apply(part, self.counts, self.team)  # type: ignore[no-untyped-call]
-        return found
+        """Return the sums of this rank's rows."""
+        total: Tensor = _OwnTotal.apply(  # type: ignore[no-untyped-call]
+            part, self.counts, self.team
+        )
+        return total
 
 
-class _Summed(torch.autograd.Function):
+class _SumGrads(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, team: Team, *parameters: Tensor) -> tuple[Tensor, ...]:
         ctx.team = team
@@ -113,14 +126,14 @@ class _Summed(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        found: list[Tensor] = list(grads)
+        sums: list[Tensor] = list(grads)
         for dtype in dict.fromkeys(grad.dtype for grad in grads):
             places = [place for place, grad in enumerate(grads) if grad.dtype == dtype]
             for place, total in zip(
                 places, ctx.team.add_up([grads[place] for place in places]), strict=True
             ):
-                found[place] = total
-        return None, *found
+                sums[place] = total
+        return None, *sums
 
 
 class _Total(torch.autograd.Function):
@@ -131,10 +144,10 @@ class _Total(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return grad, None  # All ranks do the same with the sum: each has the whole gradient of it.
+        return grad, None  # All ranks use the sum in the same way, so each has its whole gradient.
 
 
-class _Gathered(torch.autograd.Function):
+class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, columns: Tensor, dim: int, width: int, team: Team) -> Tensor:
         ranges = split(width, team.size)
@@ -156,10 +169,10 @@ class _Gathered(torch.autograd.Function):
         return grad.narrow(ctx.dim, *ctx.own), None, None, None
 
 
-def _turned(
+def _transpose(
     x: Tensor, dim: int, width: int, counts: Sequence[int], team: Team, deal: bool
 ) -> Tensor:
-    """Rows with all columns to own columns of all rows, or back."""
+    """Exchange rows with all columns for own columns of all rows (`deal`), or the reverse."""
     ranges = split(width, team.size)
     columns = [end - first for first, end in ranges]
     own_rows, own_columns = counts[team.rank], columns[team.rank]
@@ -169,22 +182,22 @@ def _turned(
         shape[0], shape[dim] = (counts[rank], own_columns) if deal else (own_rows, columns[rank])
         shapes.append(shape)
     parts = torch.split(x, columns, dim) if deal else torch.split(x, list(counts), 0)
-    found = [part for part in team.swap(parts, shapes, x) if part is not None]
-    return torch.cat(found, 0 if deal else dim)
+    received = [part for part in team.swap(parts, shapes, x) if part is not None]
+    return torch.cat(received, 0 if deal else dim)
 
 
-class _Turned(torch.autograd.Function):
+class _Transpose(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, dim: int, width: int, counts: Sequence[int], team: Team, deal: bool
     ) -> Tensor:
         ctx.settings = dim, width, counts, team, not deal
-        return _turned(x, dim, width, counts, team, deal)
+        return _transpose(x, dim, width, counts, team, deal)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return _turned(grad, *ctx.settings), None, None, None, None, None
+        return _transpose(grad, *ctx.settings), None, None, None, None, None
 
 
 class _OwnTotal(torch.autograd.Function):

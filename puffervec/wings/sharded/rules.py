@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What each layer and function does with columns: the tables by which a network is split.
+"""The rules by which layers and functions work on columns.
 
-A rule is called with the pass (`Pass`), the columns and what else the function takes, and returns
-columns again, or whole numbers behind a global mean. What has no rule here cannot be split;
-network.py names it.
+A rule is called with the pass (`Pass`), the columns and the function's other arguments, and returns
+columns, or whole tensors after a global mean. Layers and functions without a rule cannot be split;
+network.py names them in the error.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ class CannotShard(ConfigError):
 
 
 class Gather(nn.Module):
-    """Where columns are put together: behind it each rank has whole pictures. In one process it
-    does nothing.
-    """
+    """A layer after which each rank has whole pictures; in one process it does nothing."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x."""
@@ -44,18 +42,18 @@ class Gather(nn.Module):
 class Pass:
     """A forward pass.
 
-    parameter: gives a parameter by its name, as layers whose columns are split use it; prepared:
-        the ids of these.
+    Attributes:
+        region: distributes the batch.
+        parameter: returns a parameter by name, for the use in layers whose columns are split.
+        prepared: ids of these parameters.
     """
 
     region: Region
     parameter: Callable[[str], Tensor]
     prepared: frozenset[int] = frozenset()
 
-    def beside(self, whole: Tensor) -> Tensor:
-        """Return a whole tensor as it is used beside columns: each rank then has a part of its
-        gradient only.
-        """
+    def share_grad(self, whole: Tensor) -> Tensor:
+        """Return a whole tensor for use with columns; each rank has a part of its gradient."""
         if not whole.requires_grad or id(whole) in self.prepared:
             return whole
         return self.region.parameters([whole])[0]
@@ -65,7 +63,7 @@ class Pass:
         return {key: self.parameter(f"{name}.{key}") for key, _ in layer.named_parameters()}
 
 
-Value = Any  # Columns, or what one process would have
+Value = Any  # Columns, or the tensor of one process.
 Rule = Callable[..., Value]
 
 
@@ -114,24 +112,24 @@ def _avg_pool2d(
 
 
 def _mean(run: Pass, x: Columns, dim: Any = None, keepdim: bool = False) -> Value:
-    found = {
+    dims = {
         d % x.tensor.dim()
         for d in ((dim,) if isinstance(dim, int) else dim or range(x.tensor.dim()))
     }
-    if 0 in found:
+    if 0 in dims:
         raise CannotShard("a mean over the batch")
-    if x.dim not in found:
-        if not keepdim and any(d < x.dim for d in found):
+    if x.dim not in dims:
+        if not keepdim and any(d < x.dim for d in dims):
             raise CannotShard(
-                f"a mean over axes {sorted(found)} that drops them before the columns: use "
+                f"a mean over axes {sorted(dims)} that drops them before the columns: use "
                 "keepdim=True"
             )
-        return x.of(x.tensor.mean(sorted(found), keepdim))
+        return x.of(x.tensor.mean(sorted(dims), keepdim))
     count = x.width
-    for d in found - {x.dim}:
+    for d in dims - {x.dim}:
         count *= x.tensor.shape[d]
     wide = torch.float32 if x.tensor.dtype in (torch.bfloat16, torch.float16) else None
-    total = run.region.total(x.tensor.sum(sorted(found), keepdim, dtype=wide))
+    total = run.region.total(x.tensor.sum(sorted(dims), keepdim, dtype=wide))
     return (total / count).to(x.tensor.dtype)
 
 
@@ -146,7 +144,7 @@ def _adaptive_avg(run: Pass, x: Columns, output_size: Any) -> Value:
 def _adaptive_max(run: Pass, x: Columns, output_size: Any, return_indices: bool = False) -> Value:
     if layers.pair(output_size) != (1, 1) or return_indices:
         raise CannotShard(
-            f"output_size {output_size}: only the largest of the whole picture, 1, can be split"
+            f"output_size {output_size}: only the maximum of the whole picture, 1, can be split"
         )
     own = _picture(x).tensor.amax((2, 3), keepdim=True)
     return run.region.gather(own, 3, run.region.team.size).amax(3, keepdim=True)
@@ -160,12 +158,13 @@ def _flatten(run: Pass, x: Columns, start_dim: int = 0, end_dim: int = -1) -> Te
     return _gather(run, x).flatten(start_dim, end_dim)
 
 
-# ---- each column alone ---------------------------------------------------------------------------
+# ---- columns independently -----------------------------------------------------------------------
 
 
 def _pointwise(function: Callable[..., Tensor]) -> Rule:
-    """Return the rule of a function of numbers at the same place; other arguments may be columns,
-    or alike in all columns.
+    """Return the rule of an elementwise function.
+
+    Its other arguments may be columns, or equal in all columns.
     """
 
     def rule(run: Pass, *args: Any, **kwargs: Any) -> Columns:
@@ -174,29 +173,27 @@ def _pointwise(function: Callable[..., Tensor]) -> Rule:
         )
         return lead.of(
             function(
-                *(_beside(lead, arg) for arg in args),
-                **{k: _beside(lead, v) for k, v in kwargs.items()},
+                *(_match(lead, arg) for arg in args),
+                **{k: _match(lead, v) for k, v in kwargs.items()},
             )
         )
 
     return rule
 
 
-def _beside(lead: Columns, arg: Any) -> Any:
-    """Return an argument as a pointwise function takes it beside some columns."""
+def _match(lead: Columns, arg: Any) -> Any:
+    """Return an argument of an elementwise function whose first argument is columns."""
     if isinstance(arg, Columns):
         if (arg.dim - arg.tensor.dim(), arg.width) != (lead.dim - lead.tensor.dim(), lead.width):
             raise CannotShard(
-                f"columns {tuple(arg.shape)} beside columns {tuple(lead.shape)} of another width "
+                f"columns {tuple(arg.shape)} with columns {tuple(lead.shape)} of another width "
                 "or axis"
             )
         return arg.tensor
     if isinstance(arg, Tensor):
         place = arg.dim() - (lead.tensor.dim() - lead.dim)
         if arg.dim() > lead.tensor.dim() or (place >= 0 and arg.shape[place] != 1):
-            raise CannotShard(
-                f"a whole tensor {tuple(arg.shape)} beside columns {tuple(lead.shape)}"
-            )
+            raise CannotShard(f"a whole tensor {tuple(arg.shape)} with columns {tuple(lead.shape)}")
     return arg
 
 
@@ -209,10 +206,10 @@ def _last_axes(run: Pass, x: Columns, count: int) -> Tensor:
 def _layer_norm(
     run: Pass, x: Columns, normalized_shape: Sequence[int], *args: Any, **kwargs: Any
 ) -> Columns:
-    found: Tensor = F.layer_norm(
+    out: Tensor = F.layer_norm(
         _last_axes(run, x, len(normalized_shape)), list(normalized_shape), *args, **kwargs
     )
-    return x.of(found)
+    return x.of(out)
 
 
 def _linear(run: Pass, x: Columns, *args: Any, **kwargs: Any) -> Columns:
@@ -226,21 +223,21 @@ def _permute(run: Pass, x: Columns, *dims: Any) -> Columns:
 
 def _cat(run: Pass, tensors: Sequence[Any], dim: int = 0) -> Columns:
     if not all(isinstance(part, Columns) for part in tensors):
-        raise CannotShard("whole tensors beside columns")
+        raise CannotShard("whole tensors with columns")
     lead = tensors[0]
     if dim % lead.tensor.dim() in (0, lead.dim):
-        raise CannotShard(f"puts pictures together along axis {dim}")
-    found: Columns = lead.of(torch.cat([_beside(lead, part) for part in tensors], dim))
-    return found
+        raise CannotShard(f"concatenates pictures along axis {dim}")
+    joined: Columns = lead.of(torch.cat([_match(lead, part) for part in tensors], dim))
+    return joined
 
 
 # ---- random numbers ------------------------------------------------------------------------------
 
 
-def _masked(run: Pass, x: Columns, shape: Sequence[int], draw: Callable[[], Tensor]) -> Columns:
-    """Multiply with a mask of this shape, of all columns, which rank 0 draws as one process would."""
+def _apply_mask(run: Pass, x: Columns, shape: Sequence[int], draw: Callable[[], Tensor]) -> Columns:
+    """Multiply by a mask of this shape, of all columns, which rank 0 draws as one process would."""
     team = run.region.team
-    mask = team.of_first(draw() if team.rank == 0 else x.tensor.new_empty(shape))
+    mask = team.broadcast(draw() if team.rank == 0 else x.tensor.new_empty(shape))
     if mask.shape[x.dim] > 1:
         first, end = split(x.width, team.size)[team.rank]
         mask = mask.narrow(x.dim, first, end - first)
@@ -252,7 +249,7 @@ def _dropout(
 ) -> Columns:
     if not (training and p):
         return x
-    return _masked(run, x, x.shape, lambda: F.dropout(x.tensor.new_ones(x.shape), p))
+    return _apply_mask(run, x, x.shape, lambda: F.dropout(x.tensor.new_ones(x.shape), p))
 
 
 def _dropout2d(
@@ -261,20 +258,21 @@ def _dropout2d(
     if not (training and p):
         return x
     shape = (*_picture(x).shape[:2], 1, 1)
-    return _masked(run, x, shape, lambda: F.dropout(x.tensor.new_ones(shape), p))
+    return _apply_mask(run, x, shape, lambda: F.dropout(x.tensor.new_ones(shape), p))
 
 
 def _drop_path(run: Pass, layer: DropPath, name: str, x: Columns) -> Columns:
     if not (layer.training and layer.rate):
         return x
-    return _masked(run, x, [x.shape[0]] + [1] * (len(x.shape) - 1), lambda: layer.mask(x.tensor))
+    shape = [x.shape[0]] + [1] * (len(x.shape) - 1)
+    return _apply_mask(run, x, shape, lambda: layer.mask(x.tensor))
 
 
 def _attribute(x: Columns, name: str) -> Any:
     if name == "shape":
         return x.shape
     if name not in ("dtype", "device", "ndim"):
-        raise CannotShard(f"asks columns for {name}")
+        raise CannotShard(f"reads the attribute {name} of columns")
     return getattr(x.tensor, name)
 
 
@@ -337,9 +335,9 @@ def _batch_norm_layer(run: Pass, layer: nn.BatchNorm2d, name: str, x: Columns) -
 
 
 def _alone(run: Pass, layer: nn.Module, name: str, x: Columns) -> Columns:
-    """The rule of layers that work on each column alone."""
-    found: Tensor = torch.func.functional_call(layer, run.of(name, layer), (x.tensor,))
-    return x.of(found)
+    """Apply a layer that works on each column independently."""
+    out: Tensor = torch.func.functional_call(layer, run.of(name, layer), (x.tensor,))
+    return x.of(out)
 
 
 def _on_last_axes(run: Pass, layer: Any, name: str, x: Columns) -> Columns:
@@ -347,7 +345,7 @@ def _on_last_axes(run: Pass, layer: Any, name: str, x: Columns) -> Columns:
     return _alone(run, layer, name, x)
 
 
-# Called with the pass, the layer, its name and columns.
+# Rules by layer, called with the pass, the layer, its name and columns.
 LAYERS: dict[type[nn.Module], Rule] = {
     nn.Conv2d: _conv_layer,
     nn.MaxPool2d: _max_pool_layer,
@@ -373,8 +371,8 @@ _EACH = (
 )
 LAYERS |= {getattr(nn, name): _alone for name in _EACH.split()}
 
-# By function, or name of a method; called with the pass and the function's own arguments, of which
-# one or more are columns.
+# Rules by function, or by name of a method; called with the pass and the function's own arguments,
+# of which one or more are columns.
 FUNCTIONS: dict[Any, Rule] = {
     F.conv2d: _conv2d,
     F.max_pool2d: _max_pool2d,

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How a policy of the trainer shares the columns of its pictures with other ranks: in updates only.
+"""Policies of the trainer that share picture columns with other ranks, in updates only.
 
-    roll-out, evaluation    no gradients are wanted: each rank runs the whole network on rows of its own
-    update                  rows of all ranks of the team -> columns -> convolutions -> rows again, each rank its own
+    rollout, evaluation     no gradients: each rank runs the whole network on separate rows
+    update                  rows of all ranks of the team -> columns -> convolutions -> rows again,
+                            each rank its own
 
-So a rank's policy takes rows and gives their features, whoever calls it: roll-outs, losses,
-gradients that are added up over all ranks, and checkpoints are those of data parallelism. Runs in
-the learner of each rank.
+So a rank's policy takes rows and returns their features in every case, and rollouts, losses, summed
+gradients and checkpoints are those of data parallelism. Runs in the learner of each rank.
 """
 
 from __future__ import annotations
@@ -25,22 +25,29 @@ from puffervec.wings.sharded.team import Team
 
 
 class Sharing:
-    """The networks of a policy whose columns are shared, and with whom; at first none. Not a
-    module: it has no weights.
+    """The networks of a policy whose columns are shared, and the ranks; at first none.
+
+    It is not a module, since it has no weights.
     """
 
     def __init__(self) -> None:
-        """Nothing is shared."""
+        """Share nothing."""
         self._ranks = Ranks()
         self._split: dict[nn.Module, ShardedCNN] = {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Sharing:
-        """Return one that shares nothing: a copy of a policy acts alone."""
+        """Return a Sharing without networks: a copy of a policy acts alone."""
         return Sharing()
 
     def share(self, network: nn.Module, ranks: Ranks, shape: tuple[int, int, int]) -> None:
-        """Share a network's columns from now on. Args: shape: of its pictures, (C, H, W). Raises:
-        WidthError, CannotShard.
+        """Share a network's columns from now on.
+
+        Args:
+            network: of the policy.
+            ranks: that share them.
+            shape: of the pictures, (C, H, W).
+
+        Raises: WidthError, CannotShard.
         """
         assert isinstance(ranks, GroupRanks)
         split = ShardedCNN(network, Team(ranks.device_group, ranks.peers))
@@ -50,13 +57,16 @@ class Sharing:
     def __call__(
         self, network: nn.Module, rows: Tensor, prepare: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """Return what a network makes of this rank's pictures.
+        """Return a network's result for this rank's pictures.
 
-        Args: rows: (N, C, H, W) as observed; prepare: makes numbers of them.
+        Args:
+            network: of the policy.
+            rows: (N, C, H, W) as observed.
+            prepare: converts them to floats.
         """
         if not self._split or not torch.is_grad_enabled():
-            found: Tensor = network(prepare(rows))
-            return found
+            features: Tensor = network(prepare(rows))
+            return features
         mine = [len(rows) if rank == self._ranks.rank else 0 for rank in range(self._ranks.size)]
         return self._split[network].deal(
             rows, [int(count) for count in self._ranks.sums(mine)], prepare
@@ -64,8 +74,10 @@ class Sharing:
 
 
 def share_columns(name: str, policy: nn.Module, ranks: Ranks) -> None:
-    """Let a policy share columns with a team of ranks in its updates. Raises: ConfigError where it
-    has nothing to share.
+    """Let a policy share columns with a team of ranks in its updates.
+
+    Raises:
+        ConfigError: the policy has no pictures.
     """
     networks = getattr(policy, "networks", None)
     if networks is None or not hasattr(policy, "convolve"):
@@ -77,4 +89,5 @@ def share_columns(name: str, policy: nn.Module, ranks: Ranks) -> None:
     sharing = Sharing()
     for network, shape in networks():
         sharing.share(network, ranks, shape)
-    setattr(policy, "convolve", sharing)  # noqa: B010  # a module may have any attribute, which mypy does not know
+    # A module may have any attribute, which mypy does not know.
+    setattr(policy, "convolve", sharing)  # noqa: B010

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The ranks that share the columns of a picture, and their messages. Runs in the learner of each
-rank.
+"""The ranks that share the columns of a picture, and their messages.
 
 Messages go through a `ProcessGroup`: gloo's between CPUs, NCCL's between GPUs. All ranks of a team
-must send the same messages in the same order, from one thread.
+must send the same messages in the same order, from one thread. Runs in the learner of each rank.
 """
 
 from __future__ import annotations
@@ -25,15 +24,16 @@ Shape = Sequence[int]
 
 
 class Team:
-    """Ranks that share columns. Without a group it is one process, which has them all and sends
-    nothing.
-    """
+    """Ranks that share columns. Without a group it is one process that has all of them."""
 
     rehearses = False
 
     def __init__(self, group: ProcessGroup | None = None, peers: Sequence[Peer] = ()) -> None:
-        """Args: group: rank 0 of it has the first columns; peers: its processes by rank, so that a
-        lost one can be named.
+        """Make a team.
+
+        Args:
+            group: its rank 0 has the first columns.
+            peers: its processes by rank, so that errors can name a lost one.
         """
         self.group, self.peers = group, tuple(peers)
         self.rank, self.size = (0, 1) if group is None else (group.rank(), group.size())
@@ -41,10 +41,12 @@ class Team:
     def swap(
         self, parts: Sequence[Tensor | None], shapes: Sequence[Shape | None], like: Tensor
     ) -> list[Tensor | None]:
-        """Send a part to each rank and return what each has sent here, in one message.
+        """Send a part to each rank and return the parts received, in one message.
 
-        Args: parts: by rank; shapes: by rank, of what comes from it; None: nothing. like: has the
-            dtype and device of all.
+        Args:
+            parts: by rank.
+            shapes: by rank, of the part that comes from it; None: nothing.
+            like: has the dtype and device of all parts.
         """
         if self.group is None:
             return list(parts)
@@ -55,15 +57,18 @@ class Team:
         with with_others("exchanging columns", self.rank, self.peers or self.size):
             # As bytes, so that every dtype can cross.
             self.group.alltoall_base(
-                received.view(torch.uint8), torch.cat(flat).view(torch.uint8),
-                [count * size for count in counts], [len(part) * size for part in flat],
-            ).wait()  # fmt: skip
-        found = zip(torch.split(received, counts), shapes, strict=True)
-        return [None if shape is None else part.view(*shape) for part, shape in found]
+                received.view(torch.uint8),
+                torch.cat(flat).view(torch.uint8),
+                [count * size for count in counts],
+                [len(part) * size for part in flat],
+            ).wait()
+        pieces = zip(torch.split(received, counts), shapes, strict=True)
+        return [None if shape is None else part.view(*shape) for part, shape in pieces]
 
     def add_up(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Return the sums over all ranks of tensors of one dtype, the same bits on each rank; one
-        message.
+        """Return the sums over all ranks of tensors of one dtype, in one message.
+
+        They are bit-identical on all ranks.
         """
         if self.group is None:
             return list(tensors)
@@ -83,22 +88,20 @@ class Team:
             self.group.allgather([parts], [mine]).wait()
         return parts
 
-    def of_first(self, tensor: Tensor) -> Tensor:
-        """Return the first rank's tensor; what the others give says only its shape."""
+    def broadcast(self, tensor: Tensor) -> Tensor:
+        """Return the first rank's tensor; the other ranks' only give the shape."""
         if self.group is None:
             return tensor
-        found = tensor.contiguous()
-        with with_others("taking what rank 0 drew", self.rank, self.peers or self.size):
-            # In a list and flat: torch looks whether a bare tensor is a list, and a number has no
-            # length.
-            self.group.broadcast([found.view(-1)]).wait()
-        return found
+        result = tensor.contiguous()
+        with with_others("receiving from rank 0", self.rank, self.peers or self.size):
+            # torch treats a bare tensor as a list if it can, and a scalar has no length. So pass a
+            # list, and a flat tensor.
+            self.group.broadcast([result.view(-1)]).wait()
+        return result
 
 
 class Rehearsal(Team):
-    """Stands for ranks where tensors have shapes and no numbers: what would be exchanged has a
-    shape too.
-    """
+    """A team for fake tensors, which have shapes and no numbers; it sends nothing."""
 
     rehearses = True
 
@@ -114,5 +117,5 @@ class Rehearsal(Team):
         return [None if shape is None else like.new_empty(list(shape)) for shape in shapes]
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
-        """Return as many as there are ranks."""
+        """Return one tensor per rank."""
         return [tensor] * self.size

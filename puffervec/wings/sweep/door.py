@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train sweep`: many runs with settings that Optuna chooses, for score against cost. Runs
-in the learner.
+"""`puffer-train sweep`: many runs with settings that Optuna chooses, for score against cost.
 
-    runs/NAME/   study.db (SQLite)   trials/0000 ... (run folders)   summary.json   pareto.png   parallel.png
+    runs/NAME/   study.db (SQLite)   trials/0000 ... (run folders)   summary.json   pareto.png
+                 parallel.png
 
-Each trial is a run of this process, one after the other; other processes may work on the same study
-(study.py). Two objectives: the last value of the env's metric, to be large, and the seconds of the
-run, to be small. A trial that fails or diverges is recorded with the reason and the sweep goes on;
-one that was stopped or killed is done again with the same values.
+The process runs trials one after the other; other processes may work on the same study (study.py).
+The two objectives are the last value of the env's metric, which is maximized, and the seconds of
+the run, which are minimized. A trial that fails or diverges is recorded with the reason and the
+sweep continues; one that was stopped or killed is repeated with the same values. Runs in the
+learner.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from puffervec.train.config.ranges import (
     parse,
     place,
     with_values,
-)  # fmt: skip
+)
 from puffervec.train.config.sections import LogSection, TrainConfig
 from puffervec.train.config.target import env_spec, training_of
 from puffervec.train.metrics import keys
@@ -52,35 +53,39 @@ from puffervec.wings.sweep.study import (
     REASON,
     SQLITE,
     WHERE,
-    CutOff,
-    Failed,
     Study,
     SweepError,
+    TrialFailed,
+    TrialStopped,
     check_storage,
     place_of,
     shown_url,
 )
 
 ABOUT = """\
-  puffer-train sweep --name NAME [flags] goes on with a sweep, also after Ctrl-C or a crash.
+  puffer-train sweep --name NAME [flags] resumes a sweep, also after Ctrl-C or a crash.
 
-  Trains run after run with settings that Optuna chooses (needs puffervec[sweep]) for much score at little cost in seconds.
-  Results: FOLDER/NAME/ with summary.json, pareto.png, parallel.png, and the run folders in trials.
+  Trains run after run with settings that Optuna chooses (needs puffervec[sweep]) for a high score
+  at a low cost in seconds. Results: FOLDER/NAME/ with summary.json, pareto.png, parallel.png, and
+  the run folders in trials.
 
   --trials N            in all, those of earlier sessions too [default: 20]
   --name NAME           of the sweep and its folder [default: env and date]
-  --sweep.KEY RANGE     what to search instead of the env's usual settings: LOW:HIGH, LOW:HIGH:log, or A/B/C
+  --sweep.KEY RANGE     what to search instead of the env's usual settings: LOW:HIGH, LOW:HIGH:log,
+                        or A/B/C
                         (--sweep.train.lr 1e-4:1e-2:log --sweep.policy.hidden 64,64/128,128)
-  --parameters KEYS     of the usual settings and the given ones search only these: train.lr,train.gamma
+  --parameters KEYS     search only these of the usual and the given settings: train.lr,train.gamma
   --metric KEY          of metrics.jsonl; the score [default: the env's own, else episode/return]
-  --storage URL         journal:///FILE.log on a shared disk, postgresql://... or mysql://..., for several machines: all of
-                        them give the same URL and --name [default: study.db in the sweep's folder]
-  --results             only print what has been found, also while others are at work
-  --config FILE.toml    and all flags of puffer-train train: what the runs share; set a budget (--total-timesteps)
+  --storage URL         journal:///FILE.log on a shared disk, postgresql://... or mysql://..., for
+                        several machines: all of them give the same URL and --name [default:
+                        study.db in the sweep's folder]
+  --results             only print the results so far, also while others are at work
+  --config FILE.toml    and all flags of puffer-train train: what the runs share; set a budget
+                        (--total-timesteps)
 """
-FAILURES_AT_START = 5  # Trials; where all of the first fail, the next will too.
-WAIT_S = 2.0  # Between two looks at what others run.
-MOST_ROWS = 20  # Of the table that is printed, the best ones.
+FAILURES_AT_START = 5  # Where this many trials, the first ones, all fail, the next will too.
+WAIT_S = 2.0  # Between two looks at the trials of others.
+MOST_ROWS = 20  # Of the printed table, which shows the best trials.
 SUMMARY_FILE, STUDY_FILE, TRIALS = "summary.json", "study.db", "trials"
 PICTURES = ("pareto.png", "parallel.png")
 
@@ -103,36 +108,39 @@ class Sweep:
         """Begin a sweep, or open the one of that name.
 
         Args:
-            config: what all trials share; None: as the sweep of that name has it.
-            ranges: texts by key (ranges.py). parameters: keys of the ranges that are searched, None
-            for all.
-            trials: how many there shall be in all, those of earlier sessions too.
-            name: of the sweep and its folder below `folder`; None: by env and date.
-            metric: key of the log that is the score; None: the env's. say: told of every trial.
+            config: what all trials share; None: as the existing sweep has it.
+            folder: where the sweep's folder is or will be.
+            ranges: texts by key (ranges.py).
+            parameters: keys of the ranges that are searched, None for all.
+            trials: the total number of trials, those of earlier sessions included.
+            name: of the sweep and its folder; None: made from env and date.
+            metric: metric that is the score; None: the env's.
             storage: URL (study.py) in place of the SQLite file of the folder.
-        Raises: ConfigError, SceneError, MissingExtraError: bad input; no trial was run.
+            say: called with a line per trial.
+
+        Raises:
+            ConfigError, SceneError, MissingExtraError: bad input; no trial was run.
         """
         extras.require("sweep", "optuna")
         self.trials, self._say, self.stopped = trials, say, False
         self._trainer: Stoppable | None = None
-        self.name = name or _fresh_name(config)
+        self.name = name or _new_name(config)
         self.folder = folder / self.name
-        plan = None if config is None else _plan_of(config, ranges, parameters, metric)
+        plan = None if config is None else _make_plan(config, ranges, parameters, metric)
         if storage is not None:
             check_storage(storage)
         elif config is None and not os.path.lexists(self.folder / STUDY_FILE):
             raise ConfigError(
-                f"there is no sweep {self.folder}: name an env to begin one (puffer-train sweep "
-                "ENV)"
+                f"the sweep {self.folder} does not exist: name an env to begin one (puffer-train "
+                "sweep ENV)"
             )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with Folder(self.folder) as opened:
                 opened.refuse_odd(SUMMARY_FILE, *PICTURES)
                 if opened.kind(STUDY_FILE) != "nothing":
-                    os.close(
-                        opened.open(STUDY_FILE, os.O_RDWR)
-                    )  # SQLite itself follows a link in that place.
+                    # SQLite itself would follow a link in that place.
+                    os.close(opened.open(STUDY_FILE, os.O_RDWR))
                 opened.made(TRIALS).close()
         except OSError as error:
             raise ConfigError(
@@ -146,66 +154,70 @@ class Sweep:
             self._study.close()
             raise
 
-    def _resume(self, plan: dict[str, Any] | None, given: TrainConfig | None) -> None:
-        """Take over what the study was begun with, or leave it there. given: by the user."""
+    def _resume(self, plan: dict[str, Any] | None, config: TrainConfig | None) -> None:
+        """Take over the plan that is stored with the study, or store this one."""
         from puffervec.train.run.rundir import config_from_tables
 
-        kept = self._study.plan
-        if kept is not None:
-            _refuse_other(self.name, kept, plan or kept)
-            plan = dict(kept)
+        stored = self._study.plan
+        if stored is not None:
+            _refuse_other(self.name, stored, plan or stored)
+            plan = dict(stored)
         elif plan is not None:
             self._study.begin(plan)
         else:
             raise ConfigError(
-                f"there is no sweep {self.name} in {self._study.url}: name an env to begin one "
+                f"{self._study.url} has no sweep {self.name}: name an env to begin one "
                 "(puffer-train sweep ENV)"
             )
         self.plan = plan
         self.metric = str(plan["metric"])
-        named = () if given is None else (given.target, given.policy.kind, given.train.algorithm)
+        named = (
+            () if config is None else (config.target, config.policy.kind, config.train.algorithm)
+        )
         self.config = config_from_tables(plan["config"], named)
         self.space: Space = {
             key: parse(self.config, key, text) for key, text in plan["space"].items()
         }
 
-    # ------------------------------------------------------------------------------------------------ running
+    # ------------------------------------------------------------------------------------- running
 
     def request_stop(self) -> None:
-        """End the trial that runs, and the sweep. Safe in a signal handler."""
+        """End the current trial and the sweep. Safe in a signal handler."""
         self.stopped = True
         trainer = self._trainer
         if trainer is not None:
             trainer.request_stop()
 
     def run(self) -> dict[str, Any]:
-        """Run trials until there are as many as asked for or a stop is requested; write and return
-        the summary.
+        """Run trials until the total is reached or a stop is requested; write the summary.
 
-        Where others run the last ones it waits for them: one that dies leaves its trial to this
-        process.
-        Raises: SweepError where all trials fail from the start, or the storage is gone.
+        While other processes run the last trials, wait: a process that dies leaves its trial to
+        this one.
+
+        Returns: the summary.
+
+        Raises:
+            SweepError: all trials fail from the start, or the storage is gone.
         """
         waiting = False
         while not self.stopped:
-            _refuse_other(
-                self.name, self._study.plan or {}, self.plan
-            )  # Two may have begun at the same moment.
-            came_to = self._study.run_next(self.trials, self.config.train.seed, self._objective)
-            if came_to == "done":
+            # Two processes may have begun at the same moment, with other settings.
+            _refuse_other(self.name, self._study.plan or {}, self.plan)
+            outcome = self._study.run_next(self.trials, self.config.train.seed, self._objective)
+            if outcome == "done":
                 break
-            if came_to == "wait":
+            if outcome == "wait":
                 if not waiting:
                     self._say("waiting for trials that others run; Ctrl-C leaves them alone")
                 time.sleep(WAIT_S)
-            waiting = came_to == "wait"
-            found = self.ended()
-            if len(found) >= min(FAILURES_AT_START, self.trials) and not any(
-                trial.values for trial in found
+            waiting = outcome == "wait"
+            ended = self.ended()
+            if len(ended) >= min(FAILURES_AT_START, self.trials) and not any(
+                trial.values for trial in ended
             ):
                 self.write_summary()
                 raise SweepError(
-                    f"all {len(found)} trials failed, the last one: {found[-1].user_attrs[REASON]}"
+                    f"all {len(ended)} trials failed, the last one: {ended[-1].user_attrs[REASON]}"
                 )
         return self.write_summary()
 
@@ -214,17 +226,16 @@ class Sweep:
         trial.set_user_attr(WHERE, place_of(self._run_folder(trial.number)))
         try:
             score, cost = self._train(trial.number, values)
-        except (
-            Exception
-        ) as error:  # Whatever an env or a setting does: the next trial may do better.
+        except Exception as error:  # Any error of an env or a setting: the next trial may succeed.
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             trial.set_user_attr(REASON, reason)
-            self._say(f"trial {trial.number}: failed, {reason}; {_in_words(values)}")
-            raise Failed from error
+            self._say(f"trial {trial.number}: failed, {reason}; {_format_values(values)}")
+            raise TrialFailed from error
         if self.stopped:
-            raise CutOff
+            raise TrialStopped
         self._say(
-            f"trial {trial.number}: {self.metric} {score:.3f} in {cost:.1f} s; {_in_words(values)}"
+            f"trial {trial.number}: {self.metric} {score:.3f} in {cost:.1f} s; "
+            f"{_format_values(values)}"
         )
         return score, cost
 
@@ -232,8 +243,11 @@ class Sweep:
         return self.folder / TRIALS / f"{number:04d}"
 
     def _train(self, number: int, values: Values) -> tuple[float, float]:
-        """Train one run and return its score and seconds. Raises: what a run raises; SweepError
-        where it has no score.
+        """Train one run and return its score and seconds.
+
+        Raises:
+            SweepError: the run has no score.
+            Exception: whatever a run raises.
         """
         from puffervec.train.run.trainer import Trainer
 
@@ -252,27 +266,26 @@ class Sweep:
         if self.stopped:
             return math.nan, math.nan
         if score is None or not math.isfinite(score):
-            has = (
+            names = (
                 ", ".join(key for key in metrics if key.startswith((keys.EPISODE, keys.ENV)))
                 or "no rates: no episode ended"
             )
-            raise SweepError(f"the run has no {self.metric}; it has {has}")
+            raise SweepError(f"the run has no {self.metric}; it has {names}")
         return float(score), float(metrics[keys.ELAPSED_S])
 
-    # ------------------------------------------------------------------------------------------------ results
+    # ------------------------------------------------------------------------------------- results
 
     def ended(self) -> list[Any]:
-        """Return Optuna's records of the trials that came to an end by themselves, in order."""
+        """Return Optuna's records of the trials that ended by themselves, in order."""
         return self._study.ended()
 
     def write_summary(self) -> dict[str, Any]:
-        """Write summary.json, and the pictures where two trials or more have a score; return what
-        the file says.
+        """Write summary.json, and the pictures where at least two trials have a score.
+
+        Returns: the summary.
         """
-        found, front = self.ended(), self._study.front()
-        best = (
-            front[-1].number if front else None
-        )  # The dearest one of the front has the highest score.
+        ended, front = self.ended(), self._study.front()
+        best = front[-1].number if front else None  # The costliest of the front scores highest.
         trials = [
             {
                 "number": trial.number,
@@ -283,7 +296,7 @@ class Sweep:
                 "run": f"{TRIALS}/{trial.number:04d}",
                 "where": trial.user_attrs.get(WHERE, ""),
             }
-            for trial in found
+            for trial in ended
         ]
         summary = {
             "name": self.name,
@@ -293,30 +306,30 @@ class Sweep:
             "best": best,
             "pareto": [trial.number for trial in front],
             "running": len(self._study.running()),
-            "failed": [trial.number for trial in found if not trial.values],
+            "failed": [trial.number for trial in ended if not trial.values],
             "trials": trials,
         }
         replace_file(self.folder / SUMMARY_FILE, (json.dumps(summary, indent=2) + "\n").encode())
-        if sum(bool(trial.values) for trial in found) >= 2:
-            self._draw(found, front)
+        if sum(bool(trial.values) for trial in ended) >= 2:
+            self._draw(ended, front)
         return summary
 
-    def _draw(self, found: list[Any], front: list[Any]) -> None:
+    def _draw(self, ended: list[Any], front: list[Any]) -> None:
         try:
             extras.require("a picture of the sweep", "matplotlib")
         except MissingExtraError as error:
             self._say(str(error))
             return
         title = f"{self.config.target}, sweep {self.name}"
-        save(draw_pareto(found, front, self.metric, title), self.folder / PICTURES[0])
-        save(draw_parallel(found, self.space, self.metric, title), self.folder / PICTURES[1])
+        save(draw_pareto(ended, front, self.metric, title), self.folder / PICTURES[0])
+        save(draw_parallel(ended, self.space, self.metric, title), self.folder / PICTURES[1])
 
     def close(self) -> None:
-        """Let go of the study; may be called twice."""
+        """Close the study; may be called twice."""
         self._study.close()
 
     def __enter__(self) -> Sweep:
-        """Return itself."""
+        """Return the sweep."""
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -324,13 +337,13 @@ class Sweep:
         self.close()
 
 
-def _plan_of(
+def _make_plan(
     config: TrainConfig,
     ranges: Mapping[str, str],
     parameters: tuple[str, ...] | None,
     metric: str | None,
 ) -> dict[str, Any]:
-    """What a sweep is begun with, as JSON values."""
+    """Return the settings with which a sweep begins, as JSON values."""
     config = config.merged(
         {
             "log": {
@@ -341,9 +354,9 @@ def _plan_of(
             }
         }
     )
-    config = config.merged({"log": {"folder": str(LogSection().folder)}})  # Of each machine.
+    config = config.merged({"log": {"folder": str(LogSection().folder)}})  # Machines differ in it.
     config.check()
-    env_spec(config)  # Refuses what cannot be made.
+    env_spec(config)  # Raises where the env cannot be made.
     if config.creator is not None:
         raise ConfigError(
             f"{config.target} cannot be found by name, so a sweep of it could not be resumed: use "
@@ -361,55 +374,59 @@ def _plan_of(
     return plain
 
 
-def _fresh_name(config: TrainConfig | None) -> str:
+def _new_name(config: TrainConfig | None) -> str:
     if config is None:
         raise ConfigError(
-            "which env? For example: puffer-train sweep cartpole; to go on with a sweep: "
+            "which env? For example: puffer-train sweep cartpole; to resume a sweep: "
             "puffer-train sweep --name NAME"
         )
     env = re.sub(r"[^\w.-]+", "-", config.target)
     return f"sweep-{env}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
 
 
-def _differences(kept: Mapping[str, Any], given: Mapping[str, Any], path: str = "") -> list[str]:
-    """Return the paths of what differs between two tables."""
-    found: list[str] = []
-    for key in {**kept, **given}:
-        a, b = kept.get(key), given.get(key)
+def _differences(stored: Mapping[str, Any], wanted: Mapping[str, Any], path: str = "") -> list[str]:
+    """Return the paths of the values that differ between two tables."""
+    paths: list[str] = []
+    for key in {**stored, **wanted}:
+        a, b = stored.get(key), wanted.get(key)
         if isinstance(a, dict) and isinstance(b, dict):
-            found += _differences(a, b, f"{path}{key}.")
+            paths += _differences(a, b, f"{path}{key}.")
         elif a != b:
-            found.append(f"{path}{key}".removeprefix("config."))
-    return found
+            paths.append(f"{path}{key}".removeprefix("config."))
+    return paths
 
 
-def _refuse_other(name: str, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    if given != kept:
-        changed = ", ".join(_differences(kept, given))
+def _refuse_other(name: str, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    if wanted != stored:
+        changed = ", ".join(_differences(stored, wanted))
         raise ConfigError(
             f"the sweep {name} was begun with other settings ({changed}): use another --name, or "
             "no flags"
         )
 
 
-def _in_words(values: Values) -> str:
+def _format_values(values: Values) -> str:
     return ", ".join(
         f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
         for key, value in values.items()
     )
 
 
-# ---------------------------------------------------------------------------------------------------- pictures
+# ---------------------------------------------------------------------------------------- pictures
 
 
-def draw_pareto(found: Sequence[Any], front: Sequence[Any], metric: str, title: str) -> Any:
-    """Return a figure of score against seconds; trials that failed are counted only: what they
-    would have cost is not known.
+def draw_pareto(ended: Sequence[Any], front: Sequence[Any], metric: str, title: str) -> Any:
+    """Return a figure of score against seconds.
 
-    Args: found: Optuna's trials with values (score, seconds), None where they failed; front: those
-        on the Pareto front.
+    Failed trials are only counted, because their cost is unknown.
+
+    Args:
+        ended: Optuna's trials with values (score, seconds), None where they failed.
+        front: the trials on the Pareto front.
+        metric: label of the scores.
+        title: of the figure.
     """
-    done = [trial for trial in found if trial.values]
+    done = [trial for trial in ended if trial.values]
     figure = new_figure(7, 4.5)
     axis = figure.subplots()
     scores, costs = zip(*(trial.values for trial in done), strict=True)
@@ -421,7 +438,7 @@ def draw_pareto(found: Sequence[Any], front: Sequence[Any], metric: str, title: 
         axis.annotate(
             str(trial.number), trial.values[::-1], (5, -11), textcoords="offset points", fontsize=8
         )
-    failed = len(found) - len(done)
+    failed = len(ended) - len(done)
     if failed:
         axis.plot([], [], " ", label=f"{failed} failed")
     axis.set(xlabel="seconds of training", ylabel=metric, title=title)
@@ -431,13 +448,14 @@ def draw_pareto(found: Sequence[Any], front: Sequence[Any], metric: str, title: 
     return figure
 
 
-def draw_parallel(found: Sequence[Any], space: Space, metric: str, title: str) -> Any:
-    """Return a figure with an axis per setting, then cost and score; a line per trial, coloured by
-    its score.
+def draw_parallel(ended: Sequence[Any], space: Space, metric: str, title: str) -> Any:
+    """Return a figure with an axis per setting, then cost and score.
+
+    Each trial is a line, coloured by its score.
     """
     from matplotlib import cm, colors
 
-    done = sorted((trial for trial in found if trial.values), key=lambda trial: trial.values)
+    done = sorted((trial for trial in ended if trial.values), key=lambda trial: trial.values)
     scores, costs = (
         colors.Normalize(*_span(values))
         for values in zip(*(trial.values for trial in done), strict=True)
@@ -454,8 +472,15 @@ def draw_parallel(found: Sequence[Any], space: Space, metric: str, title: str) -
     for at, marks in enumerate(ends):
         axis.axvline(at, color="0.3", lw=0.8)
         for height, text in marks:
-            axis.annotate(text, (at, height), (4, 0), textcoords="offset points", fontsize=8, va="center",
-                          bbox={"facecolor": "white", "alpha": 0.7, "lw": 0, "pad": 1})  # fmt: skip
+            axis.annotate(
+                text,
+                (at, height),
+                (4, 0),
+                textcoords="offset points",
+                fontsize=8,
+                va="center",
+                bbox={"facecolor": "white", "alpha": 0.7, "lw": 0, "pad": 1},
+            )
     axis.set_xticks(
         range(len(ends)), [*space, "seconds", metric], fontsize=8, rotation=20, ha="right"
     )
@@ -468,13 +493,13 @@ def draw_parallel(found: Sequence[Any], space: Space, metric: str, title: str) -
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
-    """Return least and largest, a little apart where they are the same."""
+    """Return the minimum and the maximum, moved a little apart where they are equal."""
     low, high = min(values), max(values)
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
 def _marks(searched: Searched) -> list[tuple[float, str]]:
-    """Return (height, text) of the labels on an axis."""
+    """Return the labels on an axis as (height, text)."""
     if isinstance(searched, Choices):
         return [(place(searched, option), option) for option in searched.options]
     log = " (log)" if searched.log else ""
@@ -482,7 +507,7 @@ def _marks(searched: Searched) -> list[tuple[float, str]]:
 
 
 def run(args: list[str], signals: StopSignals) -> None:
-    """`puffer-train sweep ENV`."""
+    """Run `puffer-train sweep ENV`."""
     target = flags.take_target(args)
     values = {
         name: flags.take_option(args, f"--{name}")
@@ -502,7 +527,7 @@ def run(args: list[str], signals: StopSignals) -> None:
         folder = Path(flags.take_option(args, "--log.folder") or folder)
         if args or ranges or parameters or values["metric"]:
             raise ConfigError(
-                "which env? Or, to go on with a sweep, give --name and no settings: it has its own"
+                "which env? To resume a sweep, give --name and no settings: it has its own"
             )
     else:
         config = flags.settled(TrainConfig.of(target), args)
@@ -526,9 +551,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 def print_results(summary: Mapping[str, Any], config: TrainConfig) -> None:
-    """Print the trials with the highest scores, the best settings as flags, and what to do with
-    them.
-    """
+    """Print the best trials, the best settings as flags, and commands that use them."""
     trials, best = summary["trials"], summary["best"]
     scored = sorted(
         (trial for trial in trials if trial["score"] is not None), key=lambda trial: -trial["score"]
@@ -542,7 +565,7 @@ def print_results(summary: Mapping[str, Any], config: TrainConfig) -> None:
         return
     cells = [("trial", summary["metric"], "seconds", *summary["space"], "run")]
     for trial in scored[:MOST_ROWS]:
-        values = [_in_words({"": trial["values"][key]}).strip() for key in summary["space"]]
+        values = [_format_values({"": trial["values"][key]}).strip() for key in summary["space"]]
         cells.append(
             (
                 str(trial["number"]),
@@ -556,19 +579,27 @@ def print_results(summary: Mapping[str, Any], config: TrainConfig) -> None:
     if len(scored) > MOST_ROWS:
         print(f"  ... and {len(scored) - MOST_ROWS} more: see summary.json")
     print("\nTry next:")
-    won = next(trial for trial in trials if trial["number"] == best)
-    flags_of = [
+    winner = next(trial for trial in trials if trial["number"] == best)
+    best_flags = [
         word
-        for key, value in won["values"].items()
+        for key, value in winner["values"].items()
         for word in (f"--{key.replace('_', '-')}", *str(value).split(","))
     ]
-    print_command("puffer-train", config.target, *flags_of)
+    print_command("puffer-train", config.target, *best_flags)
     print_command(
-        "puffer-train", "eval", won["where"].partition(":")[2] or won["run"], *own_code(config)
+        "puffer-train",
+        "eval",
+        winner["where"].partition(":")[2] or winner["run"],
+        *own_code(config),
     )
 
 
 VERB = Verb(
-    "sweep", "ENV [flags]", "many runs: settings that give most score for least time", ABOUT, run,
-    configured=True, trains=True,
-)  # fmt: skip
+    "sweep",
+    "ENV [flags]",
+    "many runs: settings with the highest score for the least time",
+    ABOUT,
+    run,
+    configured=True,
+    trains=True,
+)

@@ -1,15 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """WarpDrive's run configs (YAML) as configs of this trainer: `puffer-train --warpdrive FILE`.
-Imports no torch.
 
-    name, env                 the env and its settings: envs say which names of WarpDrive mean them (Training.warpdrive)
-    trainer                   num_envs; horizon = train_batch_size / num_envs; total_timesteps from num_episodes
-    policy.NAME               one policy: all agents; several: [policies.NAME] for the agents of the type NAME
-    saving, sampler           nothing here
+    name, env         the env and its settings: envs list their names in WarpDrive
+                      (Training.warpdrive)
+    trainer           num_envs; horizon = train_batch_size / num_envs; total_timesteps from
+                      num_episodes
+    policy.NAME       one policy: all agents; several: [policies.NAME] for the agents of type NAME
+    saving, sampler   not converted
 
-A key that is missing has WarpDrive's default. What is left out is listed with the reason.
-docs/from-warpdrive.md has the table.
+A missing key has WarpDrive's default. Keys that are not converted are listed with the reason.
+docs/from-warpdrive.md has the table. Imports no torch.
 """
 
 from __future__ import annotations
@@ -33,11 +34,19 @@ UNCLIPPED = 1e9  # max_grad_norm where gradients are not clipped.
 BLOCKS = ("env", "trainer", "policy", "saving", "sampler")
 TRAINER = {"num_envs": 10, "num_episodes": 10_000, "train_batch_size": 10_000}
 POLICY: dict[str, Any] = {
-    "to_train": False, "algorithm": "A2C", "vf_loss_coeff": 0.01, "entropy_coeff": 0.05, "clip_grad_norm": True,
-    "max_grad_norm": 0.5, "normalize_advantage": False, "clip_param": 0.01, "gamma": 0.98, "lr": 1e-4,
-}  # fmt: skip
+    "to_train": False,
+    "algorithm": "A2C",
+    "vf_loss_coeff": 0.01,
+    "entropy_coeff": 0.05,
+    "clip_grad_norm": True,
+    "max_grad_norm": 0.5,
+    "normalize_advantage": False,
+    "clip_param": 0.01,
+    "gamma": 0.98,
+    "lr": 1e-4,
+}
 MODEL: dict[str, Any] = {"type": "fully_connected", "fc_dims": [64, 64]}
-SAVED = "run folders are made as --log.folder and --run-name say"
+SAVED = "--log.folder and --run-name set the run folder"
 UNKNOWN = "unknown key"
 # Keys of WarpDrive that have no meaning here.
 IGNORED = {
@@ -51,35 +60,38 @@ IGNORED = {
     "trainer.evaluator": "puffer-train eval evaluates a run",
     "trainer.neg_pos_env_ratio": "all envs are learned from",
     "sampler.params": "actions are drawn from the policy's probabilities",
-    "policy.normalize_return": "returns are not normalised; --train.scale-rewards is the nearest",
+    "policy.normalize_return": "returns are not normalized; --train.scale-rewards is the nearest",
     "policy.model_ckpt_filepath": "WarpDrive's weights cannot be loaded",
-    "policy.init_method": "weights begin as policy.kind has it",
+    "policy.init_method": "policy.kind initializes the weights",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Converted:
-    """A WarpDrive file as a config. lines: what was made of it, to be shown once."""
+    """A WarpDrive file as a config.
+
+    Attributes:
+        config: of this trainer.
+        lines: a description of the conversion, to be printed once.
+    """
 
     config: TrainConfig
     lines: tuple[str, ...]
 
 
 class _Reader:
-    """Takes keys out of the blocks of a file; what nobody takes is listed as ignored."""
+    """Takes keys out of the blocks of a file; keys that are left are listed as ignored."""
 
     def __init__(self, blocks: Mapping[str, Any]) -> None:
         self.ignored: dict[str, list[str]] = {}  # Keys by reason.
         self._blocks = blocks
 
     def table(self, key: str, within: Any = None) -> dict[str, Any]:
-        """Return a copy of a block, {} where it is missing. Raises: ConfigError where it is no
-        table.
-        """
-        found = (self._blocks if within is None else within).get(key.rpartition(".")[2])
-        if found is not None and not isinstance(found, dict):
-            raise ConfigError(f"{key} is {shown(found)}: must be a table of keys")
-        return {str(name): value for name, value in (found or {}).items()}
+        """Return a copy of a block, {} where it is missing. Raises: ConfigError: not a table."""
+        table = (self._blocks if within is None else within).get(key.rpartition(".")[2])
+        if table is not None and not isinstance(table, dict):
+            raise ConfigError(f"{key} is {shown(table)}: must be a table of keys")
+        return {str(name): value for name, value in (table or {}).items()}
 
     def ignore(self, key: str, reason: str) -> None:
         """Note a key that is left out."""
@@ -87,14 +99,11 @@ class _Reader:
         keys += [key] if key not in keys else []
 
     def rest(self, block: str, table: Mapping[str, Any], kind: str | None = None) -> None:
-        """Note the keys of a block that nobody has taken. kind: their block's name in IGNORED."""
+        """Note the keys that are left of a block. kind: their block's name in IGNORED."""
         for key, value in table.items():
             reason = IGNORED.get(f"{kind or block}.{key}", UNKNOWN)
-            if reason == UNKNOWN or value not in (
-                None,
-                "",
-                False,
-            ):  # Off or empty, it would mean nothing there either.
+            # A value that is off or empty would mean nothing to WarpDrive either.
+            if reason == UNKNOWN or value not in (None, "", False):
                 self.ignore(f"{block}.{key}", reason)
 
     def lines(self) -> list[str]:
@@ -103,15 +112,19 @@ class _Reader:
 
 
 def read(path: Path, named: str | None = None) -> Converted:
-    """Return a WarpDrive run config as one of ours.
+    """Return a WarpDrive run config as one of this trainer.
 
-    Args: named: the env to train in; None: the one that the file's `name` means.
-    Raises: ConfigError naming the file and what is wrong; MissingExtraError: PyYAML is not
-        installed.
+    Args:
+        path: of the YAML file.
+        named: the env to train in; None: the one that the file's `name` means.
+
+    Raises:
+        ConfigError: names the file and the error.
+        MissingExtraError: PyYAML is not installed.
     """
     blocks = _load(path)
     try:
-        return _converted(blocks, named, path.name)
+        return _convert(blocks, named, path.name)
     except ConfigError as error:
         raise ConfigError(f"--warpdrive {path}: {error}") from error
 
@@ -124,28 +137,29 @@ def _load(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
-            raise ConfigError(f"more than {MOST_BYTES:,} bytes, so no run config")
+            raise ConfigError(f"more than {MOST_BYTES:,} bytes, so not a run config")
         text = data.decode("utf-8")
         _refuse_bombs(yaml, text)
-        found = yaml.safe_load(text)
-        check_integers(found)
+        blocks = yaml.safe_load(text)
+        check_integers(blocks)
     except OSError as error:
         raise ConfigError(f"--warpdrive {path}: {error.strerror}") from error
     except ConfigError as error:
         raise ConfigError(f"--warpdrive {path}: {error}") from error
-    except (
-        Exception
-    ) as error:  # PyYAML raises KeyError, IndexError and others where a value does not fit its tag.
-        raise ConfigError(f"--warpdrive {path}: no YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(found, dict):
+    except Exception as error:
+        # PyYAML raises KeyError, IndexError and others where a value does not fit its tag.
         raise ConfigError(
-            f"--warpdrive {path}: no run config: give the blocks name, {', '.join(BLOCKS)}"
+            f"--warpdrive {path}: not YAML: {' '.join(str(error).split())}"
+        ) from error
+    if not isinstance(blocks, dict):
+        raise ConfigError(
+            f"--warpdrive {path}: not a run config: give the blocks name, {', '.join(BLOCKS)}"
         )
-    return {str(key): value for key, value in found.items()}
+    return {str(key): value for key, value in blocks.items()}
 
 
 def _refuse_bombs(yaml: Any, text: str) -> None:
-    """Raise ConfigError for what takes PyYAML gigabytes or minutes, before it is built."""
+    """Raise ConfigError for a text from which PyYAML would build gigabytes, before it does."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
@@ -154,14 +168,14 @@ def _refuse_bombs(yaml: Any, text: str) -> None:
             event, yaml.CollectionEndEvent
         )
         if depth > MOST_DEPTH:
-            raise ConfigError(f"nested more than {MOST_DEPTH} deep, so no run config")
+            raise ConfigError(f"nested more than {MOST_DEPTH} deep, so not a run config")
 
 
-def _converted(blocks: dict[str, Any], named: str | None, file: str) -> Converted:
+def _convert(blocks: dict[str, Any], named: str | None, file: str) -> Converted:
     reader = _Reader(blocks)
     env = reader.table("env")
     length = env.get("episode_length")
-    config = _with_env(reader, _env_of(blocks.get("name"), named), env)
+    config = _set_env(reader, _find_env(blocks.get("name"), named), env)
     trainer = {**TRAINER, **reader.table("trainer")}
     policies = _policies(reader, trainer)
     trained = [name for name, settings in policies.items() if settings["to_train"]]
@@ -184,26 +198,23 @@ def _converted(blocks: dict[str, Any], named: str | None, file: str) -> Converte
             settings[key] = _in_agent_steps(settings[key], agents)
     first = policies[trained[0]]
     if algorithms.get(first["algorithm"]).section.usual_minibatches > 1:
-        train["minibatch_size"] = (
-            num_envs * spec.agents * train["horizon"]
-        )  # WarpDrive takes a batch as a whole.
+        # WarpDrive learns from a batch as a whole.
+        train["minibatch_size"] = num_envs * spec.agents * train["horizon"]
     config = config.merged(_tables(policies, first, train, num_envs))
     reader.rest("trainer", trainer)
     for block in ("saving", "sampler"):
         reader.rest(block, reader.table(block))
     for key in blocks.keys() - {"name", *BLOCKS}:
         reader.ignore(key, UNKNOWN)
-    made = (
+    first_line = (
         f"{file}: {config.target}, {steps:,} env-steps x {agents} agents that learn = "
         f"{steps * agents:,} agent-steps"
     )
-    return Converted(config, (made, *reader.lines()))
+    return Converted(config, (first_line, *reader.lines()))
 
 
-def _env_of(name: Any, named: str | None) -> tuple[str, Mapping[str, Any]]:
-    """Return the env that a file's name means, or that was named, and the settings that the name
-    implies.
-    """
+def _find_env(name: Any, named: str | None) -> tuple[str, Mapping[str, Any]]:
+    """Return the env that the file or the user names, and the settings that the name implies."""
     envs = {env: puffervec.envs.get(env).training.warpdrive for env in puffervec.envs.names()}
     meant = {
         other: (env, settings) for env, others in envs.items() for other, settings in others.items()
@@ -218,18 +229,18 @@ def _env_of(name: Any, named: str | None) -> tuple[str, Mapping[str, Any]]:
     return meant.get(name, (name, {}))
 
 
-def _with_env(
-    reader: _Reader, meant: tuple[str, Mapping[str, Any]], given: dict[str, Any]
+def _set_env(
+    reader: _Reader, meant: tuple[str, Mapping[str, Any]], settings: dict[str, Any]
 ) -> TrainConfig:
-    """Return the config of an env with the settings of the file that it has."""
+    """Return the config of an env with those settings of the file that the env has."""
     config = TrainConfig.of(meant[0])
     known = (
-        set(given) if config.python else {field.name for field in dataclasses.fields(config.env)}
+        set(settings) if config.python else {field.name for field in dataclasses.fields(config.env)}
     )
-    for key in given.keys() - known:
+    for key in settings.keys() - known:
         reader.ignore(f"env.{key}", UNKNOWN)
     return config.merged(
-        {"env": {**meant[1], **{key: value for key, value in given.items() if key in known}}}
+        {"env": {**meant[1], **{key: value for key, value in settings.items() if key in known}}}
     )
 
 
@@ -238,7 +249,7 @@ def _policies(reader: _Reader, trainer: dict[str, Any]) -> dict[str, dict[str, A
     blocks = reader.table("policy")
     if not blocks:
         raise ConfigError("policy is missing or empty: give one block per policy")
-    # Old files have settings of all policies under trainer.
+    # Old files have the settings of all policies in the block trainer.
     common = {key: trainer.pop(key) for key in (*POLICY, "normalize_return") if key in trainer}
     return {
         name: _policy(reader, name, common | reader.table(f"policy.{name}", blocks))
@@ -246,51 +257,53 @@ def _policies(reader: _Reader, trainer: dict[str, Any]) -> dict[str, dict[str, A
     }
 
 
-def _policy(reader: _Reader, name: str, given: dict[str, Any]) -> dict[str, Any]:
+def _policy(reader: _Reader, name: str, block: dict[str, Any]) -> dict[str, Any]:
     where = f"policy.{name}"
     model = {
         **MODEL,
-        "type": given.pop("name", MODEL["type"]),
-        **reader.table(f"{where}.model", given),
+        "type": block.pop("name", MODEL["type"]),
+        **reader.table(f"{where}.model", block),
     }
-    given.pop("model", None)
+    block.pop("model", None)
     if (kind := model.pop("type")) != "fully_connected":
         reader.ignore(
             f"{where}.model.type", f"{shown(kind)} is not known; --policy.kind chooses a network"
         )
-    table = {**POLICY, **given}
-    taken = {key: table.pop(key) for key in POLICY}
+    table = {**POLICY, **block}
+    values = {key: table.pop(key) for key in POLICY}
     settings: dict[str, Any] = {
-        "to_train": convert(taken["to_train"], bool, f"{where}.to_train"),
-        "algorithm": _algorithm(taken["algorithm"], f"{where}.algorithm"),
+        "to_train": convert(values["to_train"], bool, f"{where}.to_train"),
+        "algorithm": _algorithm(values["algorithm"], f"{where}.algorithm"),
         "hidden": [
             _count(width, f"{where}.model.fc_dims")
             for width in _widths(model.pop("fc_dims"), where)
         ],
         "normalize_advantage": convert(
-            taken["normalize_advantage"], bool, f"{where}.normalize_advantage"
+            values["normalize_advantage"], bool, f"{where}.normalize_advantage"
         ),
         # WarpDrive's value loss is the mean square error, ours half of that.
-        "value_coef": 2 * _number(taken["vf_loss_coeff"], f"{where}.vf_loss_coeff"),
-        "gamma": _number(taken["gamma"], f"{where}.gamma"),
-        "lr": _schedule(taken["lr"], f"{where}.lr"),
-        "entropy_coef": _schedule(taken["entropy_coeff"], f"{where}.entropy_coeff"),
+        "value_coef": 2 * _number(values["vf_loss_coeff"], f"{where}.vf_loss_coeff"),
+        "gamma": _number(values["gamma"], f"{where}.gamma"),
+        "lr": _schedule(values["lr"], f"{where}.lr"),
+        "entropy_coef": _schedule(values["entropy_coeff"], f"{where}.entropy_coeff"),
         "max_grad_norm": UNCLIPPED,
     }
-    if convert(taken["clip_grad_norm"], bool, f"{where}.clip_grad_norm"):
-        settings["max_grad_norm"] = _number(taken["max_grad_norm"], f"{where}.max_grad_norm")
+    if convert(values["clip_grad_norm"], bool, f"{where}.clip_grad_norm"):
+        settings["max_grad_norm"] = _number(values["max_grad_norm"], f"{where}.max_grad_norm")
     if "clip" in {
         field.name for field in dataclasses.fields(algorithms.get(settings["algorithm"]).section)
     }:
-        settings["clip"] = _number(taken["clip_param"], f"{where}.clip_param")
+        settings["clip"] = _number(values["clip_param"], f"{where}.clip_param")
     reader.rest(where, table, "policy")
     reader.rest(f"{where}.model", model, "policy")
     return settings
 
 
 def _agents(spec: EnvSpec, policies: Mapping[str, Any], trained: list[str]) -> int:
-    """Return how many agents of an env learn. Raises: ConfigError where a policy is of no type of
-    agents.
+    """Return how many agents of an env learn.
+
+    Raises:
+        ConfigError: a policy's name is not a type of agents.
     """
     if len(policies) == 1:
         return spec.agents
@@ -299,8 +312,8 @@ def _agents(spec: EnvSpec, policies: Mapping[str, Any], trained: list[str]) -> i
         if policy not in names:
             kinds = ", ".join(dict.fromkeys(names)) or "none"
             raise ConfigError(
-                f"policy.{policy}: where there are several, each is named like a type of agents, "
-                f"here {kinds}"
+                f"policy.{policy}: several policies must each be named like a type of agents, here "
+                f"{kinds}"
             )
     return sum(names.count(name) for name in trained)
 
@@ -311,8 +324,10 @@ def _tables(
     train: Mapping[str, Any],
     num_envs: int,
 ) -> dict[str, dict[str, Any]]:
-    """Return our tables: what the first policy that learns has, is of all, and what others have
-    else, their own.
+    """Return the tables of our config.
+
+    The settings of the first policy that learns apply to all; other policies store only their
+    differences from it.
     """
     several = len(policies) > 1
     common = {key: value for key, value in first.items() if key not in ("to_train", "hidden")}
@@ -340,7 +355,7 @@ def _algorithm(name: Any, key: str) -> str:
 
 
 def _in_agent_steps(schedule: schedules.Schedule, agents: int) -> schedules.Schedule:
-    """WarpDrive's schedules count env-steps."""
+    """Convert a schedule from WarpDrive's env-steps to agent-steps."""
     return (
         tuple((step * agents, value) for step, value in schedule)
         if isinstance(schedule, tuple)
@@ -358,12 +373,10 @@ def _schedule(value: Any, key: str) -> schedules.Schedule:
 
 def _number(value: Any, key: str) -> float:
     """Return a number, also one that YAML takes for text, such as 1e-3."""
-    found = _schedule(value, key)
-    if isinstance(found, tuple):
-        raise ConfigError(
-            f"{key} is {shown(value)}: here it must be a number, the same all the time"
-        )
-    return found
+    number = _schedule(value, key)
+    if isinstance(number, tuple):
+        raise ConfigError(f"{key} is {shown(value)}: must be one number, not a schedule")
+    return number
 
 
 def _count(value: Any, key: str) -> int:

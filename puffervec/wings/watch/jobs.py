@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Evaluations and replays that a page shows, each made by a command in a process of its own.
+"""The queue of evaluations and replays that the page shows, each run by a command as a process.
 
     puffer-train eval CHECKPOINT --json FILE, puffer-train render CHECKPOINT --out FILE.html
 
 They read the run's newest checkpoint and write into a temporary folder, one at a time and with one
-thread of torch. What a person has asked for comes first, at a niceness that gets a share of a core
-beside a training. Replays of new checkpoints, which are made without being asked for (`Latest`),
-use only what is idle, and are ended for a click and begun again behind it.
+torch thread. Jobs that a person asked for come first, at a niceness that gets a share of a core
+next to a training run. Automatic replays of new checkpoints (`AutoReplay`) use only idle
+resources; they are ended when a person asks for something, and start again after it.
 """
 
 from __future__ import annotations
@@ -28,21 +28,15 @@ from typing import Any
 from puffervec.train.metrics.tables import PROGRESS
 from puffervec.viewing.web.board import CHECKPOINTS, Run, newest_checkpoint
 
-MOST_WAITING = 8  # jobs that were asked for
-KEPT_BY_ITSELF = 2  # replays of a run that nobody asked for
-# Times as long until the next replay of a run by itself where the last one failed.
+MOST_WAITING = 8  # jobs that a person asked for
+MOST_AUTO_REPLAYS = 2  # kept of a run
+# The next automatic replay waits this many times as long where the last one failed.
 FAILED_WAITS = 10
 MOST_TRIES = 3  # of a job whose checkpoint the run has removed before it was read
-ASKED_NICE, BY_ITSELF_NICE = (
-    5,
-    19,
-)  # beside a process of niceness 0 on the same core: a quarter of it, and a seventieth
-IDLE_DISK = (
-    "ionice",
-    "-c",
-    "3",
-)  # a command that runs others so that they use disks only while nothing else does
-MOST_SAID = 4000  # characters of what a failed job says
+# Next to a process of niceness 0 on the same core: a quarter of it, and a seventieth.
+ASKED_NICE, AUTO_NICE = 5, 19
+IDLE_DISK = ("ionice", "-c", "3")  # runs a command that uses disks only while nothing else does
+MOST_ERROR_CHARS = 4000  # of the output of a failed job
 LONGEST_LINE = 1 << 16
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _PROGRESS = re.compile(rf"{PROGRESS} (\w+) ([01]\.\d+)")
@@ -50,14 +44,21 @@ _PROGRESS = re.compile(rf"{PROGRESS} (\w+) ([01]\.\d+)")
 
 @dataclass
 class Job:
-    """Something to make. Equal questions are one job.
+    """An evaluation or a replay; equal requests share one job.
 
     Attributes:
-        run: number of the run; path: its folder. kind: "eval" or "replay". part: of the evaluation,
-        "" for what shows where nobody chose. checkpoint: the newest one, when it was asked for or,
-        later, when work began. out: the file that it writes. by_itself: nobody has asked for it.
-        state: waiting, working, done or failed. said: why it failed. act, share: what it does while
-        it works, and how much of that is done, from 0 to 1. begun: when work began, in seconds.
+        number: its own.
+        run: number of the run.
+        kind: "eval" or "replay".
+        part: of the evaluation; "" for the default.
+        checkpoint: the newest one, when it was asked for or, later, when work began.
+        path: folder of the run.
+        out: the file that it writes.
+        automatic: nobody has asked for it.
+        state: waiting, working, done or failed.
+        error: why it failed.
+        phase, share: the present phase of the work, and the share of it that is done, in [0, 1].
+        begun: when work began, in seconds.
     """
 
     number: int
@@ -67,35 +68,35 @@ class Job:
     checkpoint: str
     path: Path
     out: Path
-    by_itself: bool = False
+    automatic: bool = False
     state: str = "waiting"
-    said: str = ""
-    act: str = ""
+    error: str = ""
+    phase: str = ""
     share: float = 0.0
     begun: float = 0.0
 
     @property
     def open(self) -> bool:
-        """Whether there is still something to do."""
+        """Whether it waits or works."""
         return self.state in ("waiting", "working")
 
     @property
     def nice(self) -> int:
-        """The niceness of its process."""
-        return BY_ITSELF_NICE if self.by_itself else ASKED_NICE
+        """Niceness of its process."""
+        return AUTO_NICE if self.automatic else ASKED_NICE
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a page is told. seconds: since work began; null while it waits."""
+        """Return the job as the page gets it. seconds: since work began; null while it waits."""
         names = (
             "number",
             "run",
             "kind",
             "part",
             "checkpoint",
-            "by_itself",
+            "automatic",
             "state",
-            "said",
-            "act",
+            "error",
+            "phase",
             "share",
         )
         seconds = time.monotonic() - self.begun if self.state == "working" else None
@@ -103,67 +104,64 @@ class Job:
 
 
 class Jobs:
-    """A queue of jobs, and all that were."""
+    """A queue of jobs, and all earlier jobs."""
 
     def __init__(self, folder: Path, flags: Sequence[str] = ()) -> None:
-        """Args: folder: for what they write. flags: of `eval` and `render`, beside ours."""
+        """Args: folder: for what jobs write. flags: of `eval` and `render`, besides ours."""
         self.folder, self.flags = folder, list(flags)
         self.jobs: list[Job] = []
         self._count = 0
         self._wake = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
-        self._ended_for_another = False
+        self._preempted = False
 
     def queue(self) -> list[Job]:
-        """Return the jobs that wait, the next one first: those that were asked for before the
-        others, then the older ones.
-        """
+        """Return the waiting jobs, the next one first: requested before automatic, then by age."""
         return sorted(
             (job for job in self.jobs if job.state == "waiting"),
-            key=lambda job: (job.by_itself, job.number),
+            key=lambda job: (job.automatic, job.number),
         )
 
     def ask(
-        self, run: int, path: Path, kind: str, part: str, checkpoint: str, by_itself: bool = False
+        self, run: int, path: Path, kind: str, part: str, checkpoint: str, automatic: bool = False
     ) -> Job | None:
-        """Return the job that makes this, a new one where it is the first that does; None where too
-        many wait already.
-        """
+        """Return the job of this request, which may exist already; None where too many wait."""
         wanted = (run, kind, part, checkpoint)
         for job in self.jobs:
             if (job.run, job.kind, job.part, job.checkpoint) == wanted and job.state != "failed":
-                if job.by_itself and not by_itself:
+                if job.automatic and not automatic:
                     if job.open:
-                        self._make_way()
-                    job.by_itself = False
+                        self._preempt()
+                    job.automatic = False
                 return job
-        if not by_itself and sum(not job.by_itself for job in self.queue()) >= MOST_WAITING:
+        if not automatic and sum(not job.automatic for job in self.queue()) >= MOST_WAITING:
             return None
         out = self.folder / f"{self._count}.{'json' if kind == 'eval' else 'html'}"
-        job = Job(self._count, *wanted, path, out, by_itself)
+        job = Job(self._count, *wanted, path, out, automatic)
         self._count += 1
         self.jobs.append(job)
-        if not by_itself:
-            self._make_way()
+        if not automatic:
+            self._preempt()
         self._wake.set()
         return job
 
     def forget(self, job: Job) -> None:
-        """Remove a job that is over, and what it has made."""
+        """Remove a finished job and its file."""
         self.jobs.remove(job)
         job.out.unlink(missing_ok=True)
 
-    def _make_way(self) -> None:
-        """End what works without having been asked for; it waits again then. A process cannot be
-        made less nice.
+    def _preempt(self) -> None:
+        """End an automatic job that works, which then waits again.
+
+        A process cannot lower its niceness, so it cannot simply continue.
         """
-        if any(job.state == "working" and job.by_itself for job in self.jobs):
-            self._ended_for_another = True
+        if any(job.state == "working" and job.automatic for job in self.jobs):
+            self._preempted = True
             if self._process is not None:
                 _kill(self._process)
 
     async def work(self) -> None:
-        """Do what is asked for, until cancelled; then what is under way is ended."""
+        """Run jobs until cancelled; then end the one that works."""
         while True:
             await self._wake.wait()
             waiting = self.queue()
@@ -173,31 +171,29 @@ class Jobs:
                 self._wake.clear()
 
     async def _do(self, job: Job) -> None:
-        """Make what a job is about; again where the run that writes there has removed its
-        checkpoint before it was read.
-        """
-        job.state, job.said = "working", ""
+        """Run a job; try again where the run has removed its checkpoint before it was read."""
+        job.state, job.error = "working", ""
         for _ in range(MOST_TRIES):
             job.checkpoint = newest_checkpoint(job.path) or job.checkpoint
-            job.begun, job.act, job.share = time.monotonic(), "", 0.0
+            job.begun, job.phase, job.share = time.monotonic(), "", 0.0
             code = await self._run(job)
-            if self._ended_for_another:
-                self._ended_for_another, job.state = False, "waiting"
+            if self._preempted:
+                self._preempted, job.state = False, "waiting"
                 return
             if code == 0 and job.out.is_file():
-                job.state, job.said = "done", ""
+                job.state, job.error = "done", ""
                 return
-            job.said = job.said or f"it ended with code {code}"
-            # What plays has read its checkpoint: that one may be gone, and is not the reason.
-            if job.act or (job.path / CHECKPOINTS / job.checkpoint).is_dir():
+            job.error = job.error or f"it ended with code {code}"
+            # A job with a phase has read its checkpoint; that it is gone now is not the reason.
+            if job.phase or (job.path / CHECKPOINTS / job.checkpoint).is_dir():
                 break
         job.state = "failed"
 
     async def _run(self, job: Job) -> int:
-        """Run the command of a job and take what it says; return its exit code."""
+        """Run the command of a job, follow its output and return its exit code."""
         checkpoint = job.path / CHECKPOINTS / job.checkpoint
         process = self._process = await asyncio.create_subprocess_exec(
-            *stepping_back(job.nice),
+            *background_command(job.nice),
             *command_of(checkpoint, job.kind, job.part, job.out, self.flags),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
@@ -206,19 +202,19 @@ class Jobs:
             start_new_session=True,
             limit=LONGEST_LINE,
         )
-        share_among_sessions(process.pid, job.nice)
-        job.said = ""
-        if self._ended_for_another:  # It was asked to make way while the process was being made.
+        set_session_nice(process.pid, job.nice)
+        job.error = ""
+        if self._preempted:  # While the process was being made.
             _kill(process)
         try:
             assert process.stderr is not None
             async for line in _lines(process.stderr):
-                found = _PROGRESS.fullmatch(line.strip())
-                if found is not None:
-                    job.act, job.share = found[1], float(found[2])
+                progress = _PROGRESS.fullmatch(line.strip())
+                if progress is not None:
+                    job.phase, job.share = progress[1], float(progress[2])
                 else:
-                    job.said = (job.said + line)[-MOST_SAID:]
-            job.said = job.said.strip()
+                    job.error = (job.error + line)[-MOST_ERROR_CHARS:]
+            job.error = job.error.strip()
             return await process.wait()
         except asyncio.CancelledError:
             _kill(process)
@@ -229,7 +225,7 @@ class Jobs:
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
-    """Yield what a process says, line by line; a line that is too long comes in pieces."""
+    """Yield the output of a process line by line; a line that is too long comes in pieces."""
     while data := await _line(stream):
         yield data.decode("utf-8", "replace")
 
@@ -244,43 +240,48 @@ async def _line(stream: asyncio.StreamReader) -> bytes:
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
-    """End a process and all that it started: they are a session of their own."""
+    """End a process and all that it started, which form a session."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def stepping_back(nice: int) -> list[str]:
-    """Return the commands that run another one at a niceness, and for the highest one with idle
-    disks only.
+def background_command(nice: int) -> list[str]:
+    """Return the words before a command that run it at a niceness.
+
+    At the highest niceness it also uses disks only when they are idle.
     """
-    words = [("nice", "-n", str(nice)), *([IDLE_DISK] if nice == BY_ITSELF_NICE else [])]
+    words = [("nice", "-n", str(nice)), *([IDLE_DISK] if nice == AUTO_NICE else [])]
     return [word for command in words if shutil.which(command[0]) for word in command]
 
 
-def share_among_sessions(pid: int, nice: int) -> None:
-    """Give a session of its own a niceness: Linux shares cores among sessions first, and heeds that
-    of processes within one.
+def set_session_nice(pid: int, nice: int) -> None:
+    """Set the niceness of a process's session.
+
+    Linux shares cores among sessions first, and heeds the niceness of processes only within one.
     """
     with contextlib.suppress(OSError):  # Not on every system, nor in every container.
         Path(f"/proc/{pid}/autogroup").write_text(str(nice))
 
 
-class Latest:
-    """Lets a replay of each new checkpoint be recorded while somebody looks at its run."""
+class AutoReplay:
+    """Requests a replay of each new checkpoint of a run while a page shows that run."""
 
     def __init__(
         self, jobs: Jobs, every_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Args: every_s: at least, from the end of one replay of a run to the begin of its next; 0:
-        none unless asked for.
+        """Make one without runs.
+
+        Args:
+            jobs: the queue.
+            every_s: from the end of one replay of a run to the begin of its next; 0: no automatic
+                replays.
+            clock: in seconds.
         """
         self._jobs, self._every_s, self._clock = jobs, every_s, clock
         self._due: dict[int, float] = {}
 
-    def looked_at(self, number: int, run: Run) -> None:
-        """Somebody looks at a run: let its newest checkpoint be played if that is due and nothing
-        else is being made.
-        """
+    def record_view(self, number: int, run: Run) -> None:
+        """Note that a page shows a run; request a replay if one is due and no job is open."""
         mine = [
             job
             for job in self._jobs.jobs
@@ -290,16 +291,16 @@ class Latest:
             self._due[number] = self._clock() + self._every_s
         if not self._every_s or any(job.open for job in self._jobs.jobs):
             return
-        # An env that cannot be drawn would fail each time; what failed by chance succeeds with the
+        # An env that cannot be drawn would fail each time; an accidental failure succeeds with the
         # next checkpoint.
-        failed = bool(mine) and mine[-1].by_itself and mine[-1].state == "failed"
+        failed = bool(mine) and mine[-1].automatic and mine[-1].state == "failed"
         if self._clock() < self._due.get(number, 0.0) + (FAILED_WAITS - 1) * self._every_s * failed:
             return
         newest = run.checkpoint()
         if newest is None or any(job.checkpoint == newest for job in mine):
             return
-        self._jobs.ask(number, run.path, "replay", "", newest, by_itself=True)
-        for job in [job for job in mine if job.by_itself][: -KEPT_BY_ITSELF + 1 or None]:
+        self._jobs.ask(number, run.path, "replay", "", newest, automatic=True)
+        for job in [job for job in mine if job.automatic][: -MOST_AUTO_REPLAYS + 1 or None]:
             self._jobs.forget(job)
 
 
@@ -307,8 +308,8 @@ def command_of(
     checkpoint: Path, kind: str, part: str, out: Path, flags: Sequence[str]
 ) -> list[str]:
     """Return the command of a job."""
-    # A path, so that a run that is called like an env is the run. -P: nothing is imported from the
-    # current folder unasked.
+    # A path, so that a run with the name of an env is taken for a run. -P keeps Python from
+    # importing from the current folder.
     command = [
         sys.executable,
         "-P",

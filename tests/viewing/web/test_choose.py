@@ -8,7 +8,7 @@ from puffervec.contract.evaluation import Interval, Report
 from puffervec.errors import ConfigError
 from puffervec.train.act.evaluate import RandomActor
 from puffervec.train.config.sections import TrainConfig
-from puffervec.viewing.web.choose import Choice, check, choose, chosen, played
+from puffervec.viewing.web.choose import Choice, check, choices_of, choose, play_choices
 
 REPORT = Report(
     [
@@ -22,15 +22,17 @@ REPORT = Report(
 
 def test_parts_of_an_evaluation() -> None:
     a, c = Choice(14, "a.json", 4, 0.5), Choice(16, "c.json", 6, 0.1)
-    assert chosen(REPORT, "worst:1", seed=10) == [c] and chosen(REPORT, "worst:9", seed=10) == [
+    assert choices_of(REPORT, "worst:1", seed=10) == [c] and choices_of(
+        REPORT, "worst:9", seed=10
+    ) == [
         c,
         a,
     ]
-    assert chosen(REPORT, "all", seed=10) == [a, c]
-    assert chosen(REPORT, "part:a", seed=10) == [a]
-    assert chosen(REPORT, "part:b.json") == [Choice(5, "b.json", 5, None)]
+    assert choices_of(REPORT, "all", seed=10) == [a, c]
+    assert choices_of(REPORT, "part:a", seed=10) == [a]
+    assert choices_of(REPORT, "part:b.json") == [Choice(5, "b.json", 5, None)]
     with pytest.raises(ConfigError, match="there is no such part: use one of the 3 parts a.json"):
-        chosen(REPORT, "part:d")
+        choices_of(REPORT, "part:d")
 
 
 def test_an_env_without_parts_is_played_with_other_seeds() -> None:
@@ -41,7 +43,7 @@ def test_an_env_without_parts_is_played_with_other_seeds() -> None:
         == [Choice(7), Choice(8), Choice(9)]
         == choose(config, RandomActor(0), "first:3", seed=7)
     )
-    found = [list(played(config, RandomActor(0), choices[:2])) for _ in range(2)]
+    found = [list(play_choices(config, RandomActor(0), choices[:2])) for _ in range(2)]
     assert found[0] == found[1] and found[0][0].data != found[0][1].data
     assert [replay.measure for replay in found[0]] == ["return", "return"]
 
@@ -51,12 +53,12 @@ def test_an_env_without_parts_is_played_with_other_seeds() -> None:
     ["", "worst", "worst:0", "worst:-1", "first:1e3", "part:", "some", "all:3", "worst:99999"],
 )
 def test_what_means_nothing_is_refused(which: str) -> None:
-    with pytest.raises(ConfigError, match=f"--draw {which}: give part:NAME"):
+    with pytest.raises(ConfigError, match=f"--draw {which}: use part:NAME"):
         check(which, "drive")
 
 
 @pytest.mark.parametrize("which", ["all", "part:a"])
 def test_parts_of_an_env_without_them_are_refused(which: str) -> None:
     check(which, "drive")
-    with pytest.raises(ConfigError, match="tag_grid has no evaluation by parts: give worst:N"):
+    with pytest.raises(ConfigError, match="tag_grid has no evaluation by parts: use worst:N"):
         check(which, "tag_grid")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from puffervec.viewing.web.columns import Stream, exponent_of, held, put_column, runs_of, whole
+from puffervec.viewing.web.columns import Stream, exponent_of, fill_gaps, put_column, runs_of, whole
 
 
 def read(data: bytes) -> tuple[Any, np.ndarray]:
@@ -27,7 +27,7 @@ def test_numbers_come_back_as_they_went_in() -> None:
     stream.add_differences([10, 12, 11])
     stream.add_differences([1, 100, 2, 90, 4], stride=2)
     stream.add_differences([])
-    head, numbers = read(stream.packed({"name": "<\u00e9>"}))
+    head, numbers = read(stream.pack({"name": "<\u00e9>"}))
     assert head == {"name": "<\u00e9>"}
     assert numbers.tolist() == [5, -7, 2**31 - 1, -(2**31) + 1, 10, 2, -1, 1, 100, 1, -10, 2]
 
@@ -36,7 +36,7 @@ def test_a_column_holds_what_is_there_and_says_where() -> None:
     stream = Stream()
     told = put_column(stream, np.array([np.nan, 0.5, 0.25, np.nan, 1.0, np.nan]), -2)
     assert told == [[[1, 3], [4, 5]]]
-    assert np.cumsum(read(stream.packed({}))[1]).tolist() == [50, 50, 25, 25, 100, 100]
+    assert np.cumsum(read(stream.pack({}))[1]).tolist() == [50, 50, 25, 25, 100, 100]
     assert put_column(stream, np.array([3.0, np.nan, 3.0]), 0) == [[[0, 1], [2, 3]], 3]
     assert put_column(stream, np.full(4, np.nan), 0) == [[], 0]
 
@@ -55,4 +55,4 @@ def test_what_no_32_bits_hold_is_cut() -> None:
 def test_runs_and_held_numbers() -> None:
     there = np.array([False, True, True, False, True])
     assert runs_of(there) == [[1, 3], [4, 5]] and runs_of(np.zeros(3, np.bool_)) == []
-    assert held(np.array([9, 1, 2, 9, 4]), there).tolist() == [1, 1, 2, 2, 4]
+    assert fill_gaps(np.array([9, 1, 2, 9, 4]), there).tolist() == [1, 1, 2, 2, 4]

@@ -113,7 +113,7 @@ def test_what_is_none_of_ours_is_told_of(path: Path, tmp_path: Path) -> None:
     path.write_text('{"schema_version": 99}\n{"step": 1}\n')
     follower = Follower(path)
     follower.poll()
-    assert "schema_version 99: 1 is known" in follower.error and follower.keys == []
+    assert "schema_version 99: must be 1" in follower.error and follower.keys == []
     path.unlink()
     secret = tmp_path / "secret"
     secret.write_text('{"schema_version": 1}\n{"step": 1, "a": 5}\n')

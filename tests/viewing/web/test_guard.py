@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from puffervec.errors import ConfigError
-from puffervec.viewing.web.guard import checked_host, leads_out, new_token, refusal
+from puffervec.viewing.web.guard import check_host, leads_out, new_token, refusal
 
 OURS = {"Host": "127.0.0.1:8000"}
 
@@ -17,9 +17,9 @@ def test_tokens_are_long_and_differ() -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "localhost", "example.org", ""])
 def test_other_addresses_are_refused(host: str) -> None:
-    assert checked_host("127.0.0.1") == "127.0.0.1" and checked_host("::1") == "::1"
-    with pytest.raises(ConfigError, match="to this machine alone: use 127.0.0.1 or ::1") as error:
-        checked_host(host)
+    assert check_host("127.0.0.1") == "127.0.0.1" and check_host("::1") == "::1"
+    with pytest.raises(ConfigError, match="only to this machine: use 127.0.0.1 or ::1") as error:
+        check_host(host)
     assert "\n" not in str(error.value)
 
 
@@ -61,8 +61,8 @@ def test_what_is_ours_is_allowed() -> None:
     ],
 )
 def test_other_hosts(name: str) -> None:
-    assert refusal("token", "/token/", {"Host": name}) == "this is another machine's name"
-    assert refusal("token", "/token/", {}) == "this is another machine's name"
+    assert refusal("token", "/token/", {"Host": name}) == "the host is another machine's name"
+    assert refusal("token", "/token/", {}) == "the host is another machine's name"
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,17 @@ def test_other_hosts(name: str) -> None:
 )
 def test_other_origins(origin: str) -> None:
     assert (
-        refusal("token", "/token/", {**OURS, "Origin": origin}) == "a page of another origin asks"
+        refusal("token", "/token/", {**OURS, "Origin": origin})
+        == "the request is from a page of another origin"
     )
 
 
 def test_a_websocket_must_say_where_it_comes_from() -> None:
     assert refusal("token", "/token/socket", OURS) is None
-    assert refusal("token", "/token/socket", OURS, socket=True) == "a page of another origin asks"
+    assert (
+        refusal("token", "/token/socket", OURS, socket=True)
+        == "the request is from a page of another origin"
+    )
 
 
 @pytest.mark.parametrize(

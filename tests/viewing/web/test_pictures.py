@@ -108,7 +108,9 @@ def test_no_pictures_and_several_sizes() -> None:
     pictures = Pictures()
     assert pictures.to_json([0]) is None
     pictures.add(0, {0: noise(0, 8, 8)})
-    with pytest.raises(ConfigError, match=r"\(8, 8\) and of \(9, 8\) pixels: give one size"):
+    with pytest.raises(
+        ConfigError, match=r"\(8, 8\) and of \(9, 8\) pixels: all must have one size"
+    ):
         pictures.add(1, {1: noise(0, 9, 8)})
 
 

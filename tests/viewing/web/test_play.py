@@ -26,7 +26,7 @@ from puffervec.envs import get
 from puffervec.errors import ConfigError
 from puffervec.train import load_policy
 from puffervec.train.act.evaluate import RandomActor
-from puffervec.viewing.web.play import AHEAD, SPEEDS, Round, Session, Table
+from puffervec.viewing.web.play import AHEAD, SPEEDS, Game, Round, Session
 from tests.fixtures.pages import Served
 from tests.helpers import POLL_S
 from tests.viewing.web.browser import Browser, Page
@@ -56,11 +56,11 @@ class Leaning:
 
 
 @pytest.fixture
-def table() -> Any:
+def game() -> Any:
     env = get("cartpole")
-    table = Table(env, env.configure({"max_episode_steps": 60}), Leaning())
-    yield table
-    table.close()
+    game = Game(env, env.configure({"max_episode_steps": 60}), Leaning())
+    yield game
+    game.close()
 
 
 def alone(seed: int, push: Callable[[np.ndarray], int]) -> tuple[list[float], np.ndarray]:
@@ -77,27 +77,27 @@ def alone(seed: int, push: Callable[[np.ndarray], int]) -> tuple[list[float], np
                 return rewards, vec.peek(0)["x"]
 
 
-def test_the_score_is_that_of_the_episode(table: Table) -> None:
+def test_the_score_is_that_of_the_episode(game: Game) -> None:
     for seed in (3, 4):
-        table.begin(seed)
-        assert table.agents() == {"cart": 0}
+        game.begin(seed)
+        assert game.agents() == {"cart": 0}
         taken, steps = Round(), 0
         while True:
-            table.step(0, ["ArrowRight"])
+            game.step(0, ["ArrowRight"])
             steps += 1
-            if not table.take(0, taken):
+            if not game.record(0, taken):
                 break
         rewards, place = alone(seed, lambda row: 1)
         assert (
             taken.rewards == rewards
             and len(rewards) == steps
-            and float(table.state["x"]) == float(place)
+            and float(game.state["x"]) == float(place)
         )
-        table.begin(seed)
+        game.begin(seed)
         policy = Round()
-        table.step()
-        while table.take(0, policy):
-            table.step()
+        game.step()
+        while game.record(0, policy):
+            game.step()
         assert (
             policy.rewards == alone(seed, lambda row: int(row[2] > 0))[0]
             and policy.to_json()["steps"] > steps
@@ -106,26 +106,26 @@ def test_the_score_is_that_of_the_episode(table: Table) -> None:
 
 def test_the_others_are_played_by_the_policy_and_one_by_keys() -> None:
     env = get("drive")
-    table = Table(env, env.configure({"scenes": "generated:3"}), RandomActor(5))
-    with contextlib.closing(table):
-        table.begin(1)
-        assert table.episode.drawing.title and len(table.agents()) > 1
-        row = list(table.agents().values())[1]
+    game = Game(env, env.configure({"scenes": "generated:3"}), RandomActor(5))
+    with contextlib.closing(game):
+        game.begin(1)
+        assert game.episode.drawing.title and len(game.agents()) > 1
+        row = list(game.agents().values())[1]
         sent: list[np.ndarray] = []
-        table.vec.send = lambda actions, send=table.vec.send: (
+        game.vec.send = lambda actions, send=game.vec.send: (
             sent.append(np.array(actions)),
             send(actions),
         )  # type: ignore[method-assign]
         drawn = RandomActor(5)
-        drawn.reset(table.vec)
-        table.actor.reset(table.vec)
-        table.actor = RandomActor(5)
-        expected = drawn.act(table.observations, table.vec)
-        table.step(row, ["ArrowUp"])
+        drawn.reset(game.vec)
+        game.actor.reset(game.vec)
+        game.actor = RandomActor(5)
+        expected = drawn.act(game.observations, game.vec)
+        game.step(row, ["ArrowUp"])
         others = np.arange(len(expected)) != row
         np.testing.assert_array_equal(sent[0][others], np.asarray(expected)[others])
-        assert sent[0][row] == table.keys.action({"ArrowUp": 1})
-        assert table.take(row, Round()) and table.facts(row)
+        assert sent[0][row] == game.keys.action({"ArrowUp": 1})
+        assert game.record(row, Round()) and game.facts(row)
 
 
 @pytest.mark.parametrize(
@@ -140,10 +140,10 @@ def test_facts_are_those_of_the_drawing_where_it_tells_any(
     own = dataclasses.replace(
         env, drawing=lambda config, state: dataclasses.replace(made, **changes)
     )
-    with contextlib.closing(Table(own, env.configure({}), Leaning())) as table:
-        table.begin(1)
-        assert table.facts(0) == ({"x": 1.2346} if told_of else {})
-        assert table.facts(1) == {}, "a row that the drawing does not know"
+    with contextlib.closing(Game(own, env.configure({}), Leaning())) as game:
+        game.begin(1)
+        assert game.facts(0) == ({"x": 1.2346} if told_of else {})
+        assert game.facts(1) == {}, "a row that the drawing does not know"
 
 
 class FakePage:
@@ -159,11 +159,11 @@ class FakePage:
         return [message["moment"]["step"] for message in self.sent if "moment" in message]
 
 
-def acted(table: Table, script: Callable[[Session, FakePage], Any]) -> FakePage:
+def acted(game: Game, script: Callable[[Session, FakePage], Any]) -> FakePage:
     page = FakePage()
 
     async def both() -> None:
-        session = Session(table, page, 7)
+        session = Session(game, page, 7)
         playing = asyncio.create_task(session.play())
         try:
             await asyncio.wait_for(script(session, page), POLL_S)
@@ -181,17 +181,17 @@ async def until(condition: Callable[[], Any]) -> None:
         await asyncio.sleep(0.005)
 
 
-def test_a_session_plays_and_compares(table: Table) -> None:
+def test_a_session_plays_and_compares(game: Game) -> None:
     async def script(session: Session, page: FakePage) -> None:
         await until(lambda: page.steps() == [0])
-        session.heard('{"start": "nobody"}')
-        session.heard(json.dumps({"start": "cart"}))
-        session.heard('{"keys": ["ArrowLeft", "x", 5]}')
+        session.receive('{"start": "nobody"}')
+        session.receive(json.dumps({"start": "cart"}))
+        session.receive('{"keys": ["ArrowLeft", "x", 5]}')
         while "result" not in page.sent[-1]:
-            session.heard(json.dumps({"seen": page.steps()[-1]}))
+            session.receive(json.dumps({"seen": page.steps()[-1]}))
             await asyncio.sleep(0.002)
 
-    page = acted(table, script)
+    page = acted(game, script)
     you, policy = page.sent[-1]["result"]["you"], page.sent[-1]["result"]["policy"]
     assert page.sent[0]["scene"]["seed"] == 7 and page.sent[0]["scene"]["agents"] == ["cart"]
     assert you["return"] == you["steps"] == len(alone(7, lambda row: 0)[0]) == page.steps()[-1]
@@ -199,23 +199,23 @@ def test_a_session_plays_and_compares(table: Table) -> None:
     assert page.steps() == list(range(len(page.steps())))
 
 
-def test_the_clock_stands_while_nobody_looks(table: Table) -> None:
+def test_the_clock_stands_while_nobody_looks(game: Game) -> None:
     async def script(session: Session, page: FakePage) -> None:
         await until(lambda: page.sent)
-        session.heard('{"start": "cart"}')
+        session.receive('{"start": "cart"}')
         await until(lambda: page.steps()[-1] >= AHEAD)
         await asyncio.sleep(0.2)
         assert page.steps()[-1] == AHEAD  # Nothing was seen.
-        session.heard('{"pause": true}')
-        session.heard(json.dumps({"seen": AHEAD}))
+        session.receive('{"pause": true}')
+        session.receive(json.dumps({"seen": AHEAD}))
         await asyncio.sleep(0.2)
         assert page.steps()[-1] == AHEAD
-        session.heard('{"pause": false}')
+        session.receive('{"pause": false}')
         await until(lambda: page.steps()[-1] == 2 * AHEAD)
-        session.heard('{"begin": 9}')
+        session.receive('{"begin": 9}')
         await until(lambda: page.steps()[-1] == 0)
 
-    page = acted(table, script)
+    page = acted(game, script)
     assert [message["scene"]["seed"] for message in page.sent if "scene" in message] == [7, 9]
 
 
@@ -236,7 +236,7 @@ class Hurried(asyncio.SelectorEventLoop):
 def paced(said: str, slow: int = -1, slow_s: float = 0.0, steps: int = 140) -> np.ndarray:
     """Return when each moment comes to a page that sees all at once, s; one of them it takes late."""
     env = get("drive")
-    table = Table(
+    game = Game(
         env,
         env.configure({"scenes": "generated:3", "max_steps": 200, "goal_behavior": "respawn"}),
         RandomActor(5),
@@ -252,21 +252,21 @@ def paced(said: str, slow: int = -1, slow_s: float = 0.0, steps: int = 140) -> n
             came.append(clock())
             if len(came) == slow:
                 await asyncio.sleep(slow_s)
-            session.heard(json.dumps({"seen": message["moment"]["step"]}))
+            session.receive(json.dumps({"seen": message["moment"]["step"]}))
             if len(came) > steps:
                 done.set()
 
-        session = Session(table, send, 7)
+        session = Session(game, send, 7)
         playing = asyncio.create_task(session.play())
         await asyncio.sleep(3.0)
-        session.heard(said)
-        session.heard(json.dumps({"start": next(iter(table.agents()))}))
+        session.receive(said)
+        session.receive(json.dumps({"start": next(iter(game.agents()))}))
         await asyncio.wait_for(done.wait(), 1000.0)
         playing.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await playing
 
-    with contextlib.closing(table), contextlib.closing(Hurried()) as loop:
+    with contextlib.closing(game), contextlib.closing(Hurried()) as loop:
         loop.run_until_complete(play())
     return np.array(came[1:])
 
@@ -308,14 +308,14 @@ def test_what_a_page_takes_late_is_caught_up_with_for_a_second_at_most() -> None
         "[" * 5000,
     ],
 )
-def test_what_means_nothing_is_left_out(table: Table, text: str) -> None:
+def test_what_means_nothing_is_left_out(game: Game, text: str) -> None:
     async def script(session: Session, page: FakePage) -> None:
         await until(lambda: page.steps())
-        session.heard(text)
-        session.heard('{"start": "cart"}')
+        session.receive(text)
+        session.receive('{"start": "cart"}')
         await until(lambda: page.steps()[-1] == AHEAD)
 
-    acted(table, script)
+    acted(game, script)
 
 
 def test_the_websocket_is_for_our_page_alone(serve: Serve) -> None:
@@ -403,7 +403,7 @@ def test_the_page_is_played_by_keys(browser: Browser, serve: Serve, a_run: Path)
     other = browser.open(served.url)
     other.wait("document.getElementById('app').dataset.state === 'gone'")
     assert (
-        other.text(".words") == "Another page plays already: close it, then reload this one."
+        other.text(".words") == "Another page is playing: close it, then reload this one."
         and other.errors == []
     )
     other.close()
@@ -491,7 +491,7 @@ def test_the_page_says_what_happens_to_you(browser: Browser, serve: Serve) -> No
         (["tag_grid"], "tag_grid does not say how it is drawn and played by keys"),
         (["CartPole-v1"], "does not say how it is drawn and played by keys"),
         (["drive", "--baseline", "log", "--scenes", "generated:1"], "drive: with replay_log=1"),
-        (["cartpole", "--host", "0.0.0.0"], "to this machine alone"),
+        (["cartpole", "--host", "0.0.0.0"], "only to this machine"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -503,5 +503,5 @@ def test_bad_input_is_one_line(
 
 
 def test_an_env_without_keys_has_no_table() -> None:
-    with pytest.raises(ConfigError, match="tag_grid does not say how it is drawn and played"):
-        Table(get("tag_grid"), get("tag_grid").configure(None), Leaning())
+    with pytest.raises(ConfigError, match="tag_grid cannot be drawn or played"):
+        Game(get("tag_grid"), get("tag_grid").configure(None), Leaning())

@@ -109,7 +109,7 @@ def test_values_are_the_policys() -> None:
     [
         (
             {"facts": lambda state: {"nobody": {"x": 1.0}}},
-            "tells of 'nobody', which is none of its agents",
+            "names 'nobody', which is not one of its agents",
         ),
         ({"facts": lambda state: 1 / 0}, "its drawing failed: ZeroDivisionError"),
         ({"observed": lambda rows, state: rows["none"]}, "its drawing failed: KeyError: 'none'"),
@@ -119,7 +119,7 @@ def test_values_are_the_policys() -> None:
 def test_a_drawing_that_fails_is_named(parts: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=f"tag_grid: .*{words}"):
         played(drawing=lambda config, state: dataclasses.replace(told(config, state), **parts))
-    with pytest.raises(ConfigError, match="does not say how it is drawn"):
+    with pytest.raises(ConfigError, match="cannot be drawn"):
         played(drawing=None)
 
 

@@ -22,7 +22,7 @@ import pytest
 from puffervec.commands import cli
 from puffervec.system import extras
 from puffervec.train.metrics.log import JsonLog
-from puffervec.viewing.web.serve import MOST_STRANGERS
+from puffervec.viewing.web.serve import MOST_UNKNOWN
 from tests.fixtures.pages import Served
 
 Serve = Callable[..., Served]
@@ -154,7 +154,7 @@ def test_connections_without_the_token_do_not_keep_others_out(serve: Serve, runs
     """
     served = serve("watch", "runs")
     resource.prlimit(
-        served.process.pid, resource.RLIMIT_NOFILE, (MOST_STRANGERS + 200, MOST_STRANGERS + 200)
+        served.process.pid, resource.RLIMIT_NOFILE, (MOST_UNKNOWN + 200, MOST_UNKNOWN + 200)
     )
     place = (served.address.hostname, served.address.port)
     request = GET.format(
@@ -162,8 +162,8 @@ def test_connections_without_the_token_do_not_keep_others_out(serve: Serve, runs
     ).replace("close", "keep-alive")
     with contextlib.ExitStack() as opened:
         ours = opened.enter_context(socket.create_connection(place, timeout=60))
-        for number in range(MOST_STRANGERS + 400):
-            if number == MOST_STRANGERS // 2:
+        for number in range(MOST_UNKNOWN + 400):
+            if number == MOST_UNKNOWN // 2:
                 ours.sendall(request.replace("\n", "\r\n").encode())
                 assert ours.recv(15) == b"HTTP/1.1 200 OK"
             opened.enter_context(socket.create_connection(place, timeout=60))
@@ -184,7 +184,7 @@ def test_signals_end_it(serve: Serve, runs: Path) -> None:
     [
         (
             ["runs", "--host", "0.0.0.0"],
-            "--host 0.0.0.0: pages are served to this machine alone: use 127.0.0.1 or ::1",
+            "--host 0.0.0.0: pages are served only to this machine: use 127.0.0.1 or ::1",
         ),
         (["runs", "--port", "70000"], "--port 70000: use at most 65535"),
         (["none"], "none does not exist"),

@@ -65,7 +65,7 @@ def test_original_rows_are_what_an_env_writes(space: Any) -> None:
     for row, writer in enumerate(plan.writers(rows)):
         parts = iter(part[row] for part in drawn.values())
         writer(_native(space, parts))
-    assert torch.equal(observations.original(drawn)[ROW], flat_rows(plan, rows))
+    assert torch.equal(observations.trainer_observations(drawn)[ROW], flat_rows(plan, rows))
 
 
 def _native(space: Any, parts: Any) -> Any:
@@ -87,9 +87,9 @@ def test_names_and_adapted_policy() -> None:
     ] and not observations.one_dtype
     policy = build_policy(found, PolicySection(hidden=(4,)))
     drawn = observations.random(5, np.random.default_rng(1))
-    adapted = observations.adapted(policy)
+    adapted = observations.adapt(policy)
     seen = observations.assemble({name: torch.from_numpy(part) for name, part in drawn.items()})
-    (wanted,), _, _ = policy(observations.original(drawn))
+    (wanted,), _, _ = policy(observations.trainer_observations(drawn))
     (logits,), _, _ = adapted(seen)
     assert adapted is not policy and torch.allclose(logits, wanted)
 
@@ -106,4 +106,4 @@ def test_fields_of_c_envs() -> None:
     cars = drawn["obs"][:, 3:].reshape(-1, 2)
     empty = (cars == 0).all(1)
     assert 0.3 < empty.mean() < 0.7 and (drawn["obs"][:, :3] != 0).all()
-    assert torch.equal(flat.original(drawn)[ROW], torch.from_numpy(drawn["obs"]))
+    assert torch.equal(flat.trainer_observations(drawn)[ROW], torch.from_numpy(drawn["obs"]))

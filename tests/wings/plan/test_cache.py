@@ -42,7 +42,7 @@ def test_batches_go_through_few_plans_and_come_out_as_from_the_policy() -> None:
     assert sorted(lines[:-1]) == sorted(
         f"{rows:>8} rows  1 x {size:,} bytes" for rows, size in sizes.items()
     )
-    assert lines[-1] == f"{cache.nbytes:,} bytes in all"
+    assert lines[-1] == f"{cache.nbytes:,} bytes in total"
 
 
 def test_plans_that_are_not_used_go() -> None:

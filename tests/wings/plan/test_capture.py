@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.wings import plan
-from puffervec.wings.plan.capture import Captured, CaptureError, Watch
+from puffervec.wings.plan.capture import CapturedRunner, CaptureError, Watch
 from puffervec.wings.plan.policy import ModuleRunner
 from puffervec.wings.profile.fake import Graph, fake_cuda
 
@@ -55,7 +55,7 @@ def test_work_on_the_device_passes_and_is_recorded() -> None:
     before = Graph.replays
     with fake_cuda() as device:
         net = nn.Linear(3, 2)
-        captured = Captured(ModuleRunner(net, (torch.ones(4, 3),), None), device)
+        captured = CapturedRunner(ModuleRunner(net, (torch.ones(4, 3),), None), device)
         captured.run()
     assert Graph.replays == before + 2 and captured.nbytes == 4 * 3 * 4 + 4 * 2 * 4
 
@@ -71,7 +71,7 @@ def test_a_module_that_reads_is_refused() -> None:
         runner = ModuleRunner(nn.Identity(), (x,), None)
         runner._call = Reads()
         with pytest.raises(CaptureError, match=r"nonzero reads a number back.*: return x \* len"):
-            Captured(runner, device)
+            CapturedRunner(runner, device)
 
 
 @pytest.mark.gpu

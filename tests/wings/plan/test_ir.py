@@ -8,7 +8,7 @@ import json
 
 import torch
 
-from puffervec.wings.plan.ir import Ref, TensorDesc, refs, replaced
+from puffervec.wings.plan.ir import Ref, TensorDesc, refs, substitute
 from tests.wings.plan.graphs import planned
 
 
@@ -26,10 +26,10 @@ def test_bytes_of_a_tensor_count_its_gaps() -> None:
     ]
 
 
-def test_refs_are_found_and_replaced_in_nested_arguments() -> None:
+def test_refs_are_found_and_substitute_in_nested_arguments() -> None:
     argument = ([Ref("a"), 1], {"k": (Ref("b"), None)})
     assert [ref.name for ref in refs(argument)] == ["a", "b"]
-    assert replaced(argument, {"a": 5, "b": 6}) == ([5, 1], {"k": (6, None)})
+    assert substitute(argument, {"a": 5, "b": 6}) == ([5, 1], {"k": (6, None)})
 
 
 def test_a_graph_is_json() -> None:

@@ -32,4 +32,4 @@ def test_tables_have_a_row_for_each_node_and_tensor() -> None:
 
 
 def test_long_cells_are_cut() -> None:
-    assert report.aligned([["a", "b" * 50], ["cc", "d"]]) == f"a   {'b' * 41}...\ncc  d"
+    assert report.align_columns([["a", "b" * 50], ["cc", "d"]]) == f"a   {'b' * 41}...\ncc  d"

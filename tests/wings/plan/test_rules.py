@@ -14,7 +14,7 @@ from puffervec.wings.plan import rules
 from puffervec.wings.plan.arena import place
 from puffervec.wings.plan.build import PlanError
 from puffervec.wings.plan.executor import PolicyExecutor
-from puffervec.wings.plan.tracing import Traced, trace
+from puffervec.wings.plan.tracing import TracedModule, trace
 
 
 @library.custom_op("plan_tests::squash", mutates_args=())
@@ -47,7 +47,7 @@ def own() -> Iterator[None]:
     rules._RULES.update(before)
 
 
-def planned(made: Traced) -> PolicyExecutor:
+def planned(made: TracedModule) -> PolicyExecutor:
     return PolicyExecutor(made.graph, place(made.graph), made.parameters)
 
 

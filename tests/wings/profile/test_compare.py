@@ -69,7 +69,9 @@ def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_file_that_is_no_report_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(text, encoding="latin-1")
-    with pytest.raises(ConfigError, match="a.json is no report of puffer-train profile") as refused:
+    with pytest.raises(
+        ConfigError, match="a.json is not a report of puffer-train profile"
+    ) as refused:
         read_report(tmp_path / "a.json")
     assert "\n" not in str(refused.value)
     with pytest.raises(ConfigError, match="none.json: No such file"):

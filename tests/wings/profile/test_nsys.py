@@ -78,7 +78,7 @@ def test_without_an_nvtx_summary_the_number_has_to_be_said(tmp_path: Path) -> No
         "launches": 5,
         "synchronisations": 5,
     }
-    with pytest.raises(ConfigError, match="how many inferences"):
+    with pytest.raises(ConfigError, match="number of inferences is not known"):
         str(nsys.read_csv(files))
 
 
@@ -99,7 +99,7 @@ def test_without_an_nvtx_summary_the_number_has_to_be_said(tmp_path: Path) -> No
 )
 def test_wrong_files_are_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "wrong.csv").write_text(text, encoding="latin-1")
-    with pytest.raises(ConfigError, match="wrong.csv is no CSV file of nsys stats: ") as refused:
+    with pytest.raises(ConfigError, match="wrong.csv is not a CSV file of nsys stats: ") as refused:
         nsys.read_csv([tmp_path / "wrong.csv"])
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
 

@@ -177,7 +177,7 @@ def test_a_policy_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     words += ["--batch", "6", "--nvtx"]
     code, out, err = run(["profile", "tag_grid", *SMALL, *FAST, *words], capsys)
     assert code == 0 and "nsys profile --trace=cuda,nvtx" in out and "enqueue" not in err
-    assert "there is no GPU here" in err or torch.cuda.is_available()
+    assert "this machine has no GPU" in err or torch.cuda.is_available()
     events = [
         event.get("name")
         for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
@@ -291,10 +291,11 @@ def test_summaries_of_nsys_on_the_command_line(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--syncs", "what?"), ("tag_grid --mode fast", "use policy, model, loop"), ("tag_grid --sweep batch=4", "at least two"),
+        ("--syncs", "which target?"),
+        ("tag_grid --mode fast", "use policy, model, loop"), ("tag_grid --sweep batch=4", "at least two"),
         ("tag_grid --sweep batch=1,x", "whole number"), ("tag_grid --batch 0", "at least 1"), ("mlp", "is a kind of policy"),
         ("tag_grid --set a", "NAME=VALUE"), ("tag_grid --set a=1", "MODULE:FUNCTION"), ("none", "none does not exist"),
-        ("tag_grid --out a.txt", ".png or .svg"), ("tag_grid --json none/a.json", "a folder that is there"),
+        ("tag_grid --out a.txt", ".png or .svg"), ("tag_grid --json none/a.json", "a folder that exists"),
         ("tag_grid --mode loop --syncs", "are for --mode policy"), ("latest --mode loop", "give an env"),
         ("tag_grid --syncs --out a.png", "leave --out out"), ("tag_grid --sweep horizon=1,2", "can be batch, agents, layers"),
         ("tag_grid --nvtx --sweep batch=1,2", "leave --sweep out"),

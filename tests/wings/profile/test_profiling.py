@@ -252,7 +252,7 @@ def test_callables_take_knobs_and_settings() -> None:
 
 @pytest.mark.parametrize(
     ("target", "words"),
-    [(f"{__name__}:none", "has no 'none'"), ("nowhere:f", "nowhere"), (f"{__name__}:HOST", "is set: give a function"),
+    [(f"{__name__}:none", "has no 'none'"), ("nowhere:f", "nowhere"), (f"{__name__}:HOST", "is set: must be a function"),
      (f"{__name__}:broken", "ValueError: no weights"), (f"{__name__}:Waiting", "--set NAME=VALUE")],
 )  # fmt: skip
 def test_callables_that_cannot_be_profiled(target: str, words: str) -> None:

@@ -28,7 +28,7 @@ def train_until(trainer: RayTrainer, condition: Callable[[], bool]) -> None:
         assert trainer.collect()
         trainer.report(trainer.update())
         left -= condition()
-        assert time.monotonic() < give_up, vars(trainer.collector.feed)
+        assert time.monotonic() < give_up, vars(trainer.collector.source)
 
 
 def main(folder: str) -> None:
@@ -44,7 +44,7 @@ def main(folder: str) -> None:
         "log": {"folder": folder, "dashboard": "plain"},
     }
     with RayTrainer(TrainConfig.of("cartpole").merged(tables)) as trainer:
-        playing = trainer.collector.feed.members
+        playing = trainer.collector.source.members
         train_until(trainer, lambda: len(playing) == 2)
         machines.append(cluster.add_node(num_cpus=1))
         train_until(trainer, lambda: len(playing) == 3)

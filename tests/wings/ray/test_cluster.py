@@ -27,7 +27,7 @@ from puffervec.train.config.hosts import RaySection  # noqa: E402
 from puffervec.train.config.sections import TrainConfig  # noqa: E402
 from puffervec.wings.ray import cluster  # noqa: E402
 from puffervec.wings.ray.cluster import Machine, connect, cpus_each, machines  # noqa: E402
-from puffervec.wings.ray.host import About, Failed, Order, Outfit, Reborn  # noqa: E402
+from puffervec.wings.ray.host import Failure, HostInfo, HostSetup, Request, Restarted  # noqa: E402
 
 
 def node(name: str, cpus: float | None, alive: bool = True) -> dict[str, object]:
@@ -96,12 +96,12 @@ class Actors:
 
     def remote(self, host: int) -> Actors:
         actor = Actors()
-        actor.host, actor.remote = host, lambda outfit: f"about {host}"  # type: ignore[method-assign]
+        actor.host, actor.remote = host, lambda setup: f"describe {host}"  # type: ignore[method-assign]
         self.made.append((host, self._cpus))
         return actor
 
     @property
-    def about(self) -> Actors:
+    def describe(self) -> Actors:
         return self
 
 
@@ -184,13 +184,15 @@ def test_hosts_follow_the_machines(
     monkeypatch.setattr(cluster, "SYNC_S", 0.0)
     machines_there += [node("a", 4)]
     made = cluster.Cluster(RaySection(address="auto"), 0)
-    made.start(Outfit(small("cartpole"), {}, False, "exact", "", "", 0))
+    made.start(HostSetup(small("cartpole"), {}, False, "exact", "", "", 0))
     assert actors.made == [(0, 4)] and made.name(0) == "host 0 (at a)" and made.starting == 1
 
     machines_there += [node("b", 2)]
     assert made.sync() == [] and actors.made == [(0, 4), (1, 2)] and made.starting == 2
     del machines_there[0]
-    assert made.sync() == [0] and killed == [0] and cancelled == ["about 0"] and made.starting == 1
+    assert (
+        made.sync() == [0] and killed == [0] and cancelled == ["describe 0"] and made.starting == 1
+    )
     assert made.notes == ["the machine at a has left, and its host with it"]
     machines_there += [node("c", 8)]
     assert made.sync() == [] and actors.made[2:] == [(2, 8)], "no number is used again"
@@ -411,18 +413,18 @@ def test_what_a_host_raises_is_a_failure_and_what_ray_loses_is_lost(
     made, fake = idle(monkeypatch), FakeRay(clock)
     monkeypatch.setattr("ray.get", fake.get)
     fake.done = {
-        "fine": Reborn("life"),
+        "fine": Restarted("incarnation"),
         "raised": RayTaskError("play", "Traceback", ValueError("a\n  b")),
         "no cause": RayTaskError("play", "a traceback of Ray", None),
         "long": RayTaskError("play", "Traceback", ValueError("begin " + "x" * 5000 + " end")),
         "lost": ActorDiedError(),
     }
-    assert made.take("fine") == Reborn("life")
-    assert made.take("raised") == Failed("ValueError: a b", bad_input=False)
+    assert made.take("fine") == Restarted("incarnation")
+    assert made.take("raised") == Failure("ValueError: a b", bad_input=False)
     without = made.take("no cause")
-    assert isinstance(without, Failed) and "a traceback of Ray" in without.words
+    assert isinstance(without, Failure) and "a traceback of Ray" in without.text
     long = made.take("long")
-    assert isinstance(long, Failed) and len(long.words) < 2000 and long.words.endswith(" end")
+    assert isinstance(long, Failure) and len(long.text) < 2000 and long.text.endswith(" end")
     assert made.take("lost") is None
 
 
@@ -440,7 +442,7 @@ class Options:
         self.calls.append(given)
         if len(given) == 1 and isinstance(given[0], int):
             return types.SimpleNamespace(
-                about=Options(self.calls), play=Options(self.calls), close=Options(self.calls)
+                describe=Options(self.calls), play=Options(self.calls), close=Options(self.calls)
             )
         return f"ref {len(self.calls)}"
 
@@ -454,7 +456,7 @@ def test_hosts_begin_again_by_themselves_and_end_with_the_cluster(
     """
     calls, ended = list[Any](), list[str]()
     made = idle(monkeypatch, hosts=2)
-    made._own = own
+    made._joined = own
     monkeypatch.setattr("ray.remote", lambda kind: Options(calls))
     monkeypatch.setattr("ray.put", lambda value: value)
     monkeypatch.setattr("ray.is_initialized", lambda: True)
@@ -468,15 +470,15 @@ def test_hosts_begin_again_by_themselves_and_end_with_the_cluster(
     monkeypatch.setattr(cluster, "PlacementGroupSchedulingStrategy", lambda group, placement_group_bundle_index: (
         placement_group_bundle_index
     ))  # fmt: skip
-    outfit = Outfit(small("cartpole"), {}, False, "exact", "", "", 0)
-    made.start(outfit)
+    setup = HostSetup(small("cartpole"), {}, False, "exact", "", "", 0)
+    made.start(setup)
     wanted = {"num_cpus": 2, "max_restarts": -1, "max_task_retries": -1}
     assert [one for one in calls if isinstance(one, dict)] == [
         {**wanted, "scheduling_strategy": host} for host in (0, 1)
     ]
-    assert made.starting == 2 and calls[2] == ([dataclasses.replace(outfit, cpus=2)],)
-    made.play(1, "weights", Order(3, "life", 4))
-    assert calls[-1][:2] == ("weights", Order(3, "life", 4))
+    assert made.starting == 2 and calls[2] == ([dataclasses.replace(setup, cpus=2)],)
+    made.play(1, "weights", Request(3, "incarnation", 4))
+    assert calls[-1][:2] == ("weights", Request(3, "incarnation", 4))
     calls.clear()
     made.close()
     assert calls[0] == {"max_task_retries": 0}, (
@@ -496,26 +498,26 @@ def test_hosts_that_are_ready_are_told_once_with_their_names(
     monkeypatch.setattr("ray.get", fake.get)
     from ray.exceptions import ActorDiedError
 
-    about = About("life", Any, "machine", 7, "")  # type: ignore[arg-type]
+    about = HostInfo("incarnation", Any, "machine", 7, "")  # type: ignore[arg-type]
     made._starting = {"a": 0, "b": 1, "c": 2, "d": 3}
-    fake.done = {"a": about, "b": Failed("words", True), "c": ActorDiedError()}
-    assert made.arrived(1.0) == [(0, about), (1, Failed("words", True))]
+    fake.done = {"a": about, "b": Failure("words", True), "c": ActorDiedError()}
+    assert made.poll_started(1.0) == [(0, about), (1, Failure("words", True))]
     assert (made.starting, made.name(0), made.name(1)) == (1, "host 0 (machine)", "host 1")
     begin = clock.now
-    assert made.arrived(1.0) == [] and clock.now == begin + 1.0
+    assert made.poll_started(1.0) == [] and clock.now == begin + 1.0
 
 
 def test_an_actor_fetches_its_outfit_once_and_closes_what_it_made(
     monkeypatch: pytest.MonkeyPatch, small: Callable[..., TrainConfig]
 ) -> None:
     class Played:
-        def __init__(self, outfit: object, number: int) -> None:
-            made.append((outfit, number))
+        def __init__(self, setup: object, number: int) -> None:
+            made.append((setup, number))
 
-        def about(self) -> str:
+        def describe(self) -> str:
             return "about"
 
-        def play(self, weights: bytes, order: Order) -> tuple[bytes, Order]:
+        def play(self, weights: bytes, order: Request) -> tuple[bytes, Request]:
             return weights, order
 
         def close(self) -> None:
@@ -527,11 +529,11 @@ def test_an_actor_fetches_its_outfit_once_and_closes_what_it_made(
     actor = cluster.Actor(3)
     actor.close()
     assert made == []
-    assert actor.about(["outfit"]) == "about"  # type: ignore[comparison-overlap]
-    order = Order(1, "life", 2)
-    assert actor.play(b"weights", order, ["outfit"]) == (b"weights", order)  # type: ignore[comparison-overlap]
+    assert actor.describe(["setup"]) == "about"  # type: ignore[comparison-overlap]
+    order = Request(1, "incarnation", 2)
+    assert actor.play(b"weights", order, ["setup"]) == (b"weights", order)  # type: ignore[comparison-overlap]
     actor.close()
-    assert made == [("what outfit is", 3), "closed"]
+    assert made == [("what setup is", 3), "closed"]
 
 
 @pytest.mark.usefixtures("no_cluster")

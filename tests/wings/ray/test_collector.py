@@ -24,9 +24,9 @@ from puffervec.wings.ray import (
     cluster,  # noqa: E402
     collector,  # noqa: E402
 )
-from puffervec.wings.ray.feed import Answer, Ref  # noqa: E402
-from puffervec.wings.ray.host import About, Failed, Host, Order, Outfit, load_weights  # noqa: E402
-from puffervec.wings.ray.segment import Segment, put  # noqa: E402
+from puffervec.wings.ray.host import Failure, Host, HostInfo, HostSetup, Request, load_weights  # noqa: E402
+from puffervec.wings.ray.segment import Segment, store_segment  # noqa: E402
+from puffervec.wings.ray.source import Answer, Ref  # noqa: E402
 
 Small = Callable[..., TrainConfig]
 
@@ -35,8 +35,8 @@ class Rooms:
     """Hosts in this process, in the place of a cluster.
 
     Attributes:
-        outfit: what they are made of. stored: weights that were published. taken: segments, as they
-        arrived.
+        setup: what they are made of. stored: weights that were published. taken: segments, as they
+        poll_started.
         coming: (host, answer) of those that are not ready yet, or None for a look in vain.
         gone: hosts that the next sync loses.
         calls: looks for hosts that have become ready.
@@ -49,29 +49,29 @@ class Rooms:
             ["a note of the cluster"],
             0,
         )
-        self.outfit: Outfit
+        self.setup: HostSetup
         self.alive: dict[int, Host] = {}
         self.stored: list[bytes] = []
         self.taken: list[Segment] = []
         self.answers: dict[int, bytes] = {}
-        self.coming: list[tuple[int, About | Failed] | None] = []
+        self.coming: list[tuple[int, HostInfo | Failure] | None] = []
         self.gone: list[int] = []
         self.dropped: list[Ref] = []
 
-    def start(self, outfit: Outfit) -> None:
-        self.outfit = outfit
+    def start(self, setup: HostSetup) -> None:
+        self.setup = setup
         for host in range(self.hosts or 1):
             self.coming.append((host, self.add(host)))
 
-    def add(self, number: int) -> About | Failed:
-        self.alive[number] = Host(pickle.loads(pickle.dumps(self.outfit)), number)
-        return self.alive[number].about()
+    def add(self, number: int) -> HostInfo | Failure:
+        self.alive[number] = Host(pickle.loads(pickle.dumps(self.setup)), number)
+        return self.alive[number].describe()
 
     def sync(self) -> list[int]:
         gone, self.gone = self.gone, []
         return gone
 
-    def arrived(self, timeout_s: float) -> list[tuple[int, About | Failed]]:
+    def poll_started(self, timeout_s: float) -> list[tuple[int, HostInfo | Failure]]:
         self.calls += 1
         found = self.coming.pop(0) if self.coming else None
         return [] if found is None else [found]
@@ -80,7 +80,7 @@ class Rooms:
         self.stored.append(weights)
         return weights
 
-    def play(self, host: int, weights: Ref, order: Order) -> Ref:
+    def play(self, host: int, weights: Ref, order: Request) -> Ref:
         self.answers[len(self.answers)] = pickle.dumps(self.alive[host].play(weights, order))
         return len(self.answers) - 1
 
@@ -135,7 +135,7 @@ def test_an_update_learns_from_the_segments_that_hosts_played(
             for tensor in twin["default"].tensors().values():
                 tensor.zero_()
             for place, segment in enumerate(made.taken[-wanted:]):
-                put(segment, twin, place)
+                store_segment(segment, twin, place)
                 assert segment.version == update
             for name, tensor in found.tensors().items():
                 assert name == "values" or torch.equal(tensor, twin["default"].tensors()[name]), (
@@ -175,7 +175,7 @@ def test_hosts_play_with_the_newest_weights_and_new_ones_are_sent_only_after_an_
         assert trainer.collect() and len(made.stored) == 1
         trainer.update()
         assert trainer.collect() and len(made.stored) == 2
-        sent = pickle.loads(pickle.dumps(made.outfit.policies))
+        sent = pickle.loads(pickle.dumps(made.setup.policies))
         load_weights(sent, made.stored[1])
         for name, tensor in trainer.policies["default"].state_dict().items():
             assert torch.equal(sent["default"].state_dict()[name], tensor), name
@@ -198,9 +198,9 @@ def test_hosts_are_told_how_observations_travel(
         small, 1, ray={"observations": observations}, train={"precision": precision, "threads": 2}
     )
     with RayTrainer(config) as trainer:
-        outfit = trainer.cluster.outfit
-        assert (outfit.observations, outfit.bf16) == (sent, precision == "bf16")
-        own = outfit.config
+        setup = trainer.cluster.setup
+        assert (setup.observations, setup.bf16) == (sent, precision == "bf16")
+        own = setup.config
         assert (own.ray.address, own.train.device, own.train.threads) == (
             "",
             "cpu",
@@ -209,16 +209,16 @@ def test_hosts_are_told_how_observations_travel(
         kinds = {
             part.kind
             for part in trainer.cluster.alive[0]
-            .play(b"", Order(-1, made_life(trainer), 0))
+            .play(b"", Request(-1, made_incarnation(trainer), 0))
             .arrays["default"]
             .values()
         }
         assert (sent in kinds) and kinds <= {sent, "exact", "bf16"}
 
 
-def made_life(trainer: RayTrainer) -> str:
-    life: str = trainer.cluster.alive[0].life
-    return life
+def made_incarnation(trainer: RayTrainer) -> str:
+    incarnation: str = trainer.cluster.alive[0].incarnation
+    return incarnation
 
 
 @pytest.mark.usefixtures("rooms")
@@ -242,8 +242,8 @@ def test_the_time_of_a_collect_is_that_of_hosts_and_that_of_copies(
 def test_hosts_that_are_late_are_waited_for_and_then_given_up(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def late(self: Rooms, outfit: Outfit) -> None:
-        self.outfit = outfit
+    def late(self: Rooms, setup: HostSetup) -> None:
+        self.setup = setup
         self.coming += [
             None,
             None,
@@ -269,7 +269,7 @@ def test_a_host_that_cannot_start_ends_the_run_with_its_words(
     small: Small, monkeypatch: pytest.MonkeyPatch, bad_input: bool
 ) -> None:
     monkeypatch.setattr(
-        Rooms, "add", lambda self, number: Failed("WorkerError: no memory", bad_input)
+        Rooms, "add", lambda self, number: Failure("WorkerError: no memory", bad_input)
     )
     with pytest.raises(PuffervecError, match="host 0: WorkerError: no memory") as error:
         RayTrainer(config_of(small))
@@ -293,7 +293,7 @@ def test_hosts_that_come_later_are_noted_and_those_that_leave_are_not_asked_agai
         trainer.collect()
         assert trainer.report(trainer.update())["ray/hosts"] == 1 and made.dropped
         trainer.collect()
-        assert {segment.life for segment in made.taken[-2:]} == {made.alive[1].life}
+        assert {segment.incarnation for segment in made.taken[-2:]} == {made.alive[1].incarnation}
 
 
 @pytest.mark.usefixtures("rooms")

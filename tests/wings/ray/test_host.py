@@ -23,17 +23,17 @@ from puffervec.train.config.target import env_spec, spec_hash
 from puffervec.train.learn.updater import reevaluate
 from puffervec.train.policies.mapping import policy_rows
 from puffervec.wings.ray.host import (
-    About,
-    Failed,
+    Failure,
     Host,
-    Order,
-    Outfit,
-    Reborn,
+    HostInfo,
+    HostSetup,
+    Request,
+    Restarted,
+    dump_weights,
     load_weights,
     take_cores,
-    weights_of,
 )
-from puffervec.wings.ray.segment import Segment, put
+from puffervec.wings.ray.segment import Segment, store_segment
 
 Small = Callable[..., TrainConfig]
 
@@ -51,10 +51,10 @@ def made(small: Small) -> Iterator[Callable[..., Host]]:
         config = small(target, **(tables or {}))
         spec = env_spec(config)
         policies = {name: rows.build() for name, rows in policy_rows(spec, config).items()}
-        outfit = Outfit(
+        setup = HostSetup(
             config, policies, False, observations, puffervec.__version__, spec_hash(spec), 0
         )
-        hosts.append(Host(dataclasses.replace(outfit, **other), 0))
+        hosts.append(Host(dataclasses.replace(setup, **other), 0))
         return hosts[-1]
 
     yield make
@@ -65,7 +65,9 @@ def made(small: Small) -> Iterator[Callable[..., Host]]:
 def play(
     host: Host, version: int = 0, policies: dict[str, nn.Module] | None = None, seed: int = 5
 ) -> Segment:
-    answer = host.play(weights_of(policies or host.policies), Order(version, host.life, seed))
+    answer = host.play(
+        dump_weights(policies or host.policies), Request(version, host.incarnation, seed)
+    )
     assert isinstance(answer, Segment), answer
     return copy.deepcopy(answer)  # Its arrays alias the host's.
 
@@ -80,12 +82,12 @@ def test_it_plays_with_the_weights_that_it_is_given(
         parameter.requires_grad_(False).add_(torch.randn_like(parameter) * 0.3)
     for version, policies in ((0, host.policies), (1, other)):
         segment = play(host, version, dict(policies))
-        assert (segment.version, segment.life) == (
+        assert (segment.version, segment.incarnation) == (
             version,
-            host.life,
+            host.incarnation,
         ) and 24 <= segment.agent_steps <= 32
         learned = copy.deepcopy(host.learned)
-        put(segment, learned, 0)
+        store_segment(segment, learned, 0)
         storage = learned["default"]
         for half in [half for half in storage.first_states if half]:
             del storage.first_states[half]
@@ -120,8 +122,8 @@ def test_seeds_decide_what_a_life_plays(made: Callable[..., Host]) -> None:
 
 def test_an_order_for_the_life_before_is_not_played(made: Callable[..., Host]) -> None:
     host = made()
-    answer = host.play(weights_of(host.policies), Order(0, "another", 5))
-    assert answer == Reborn(host.life) and not host.rollout.full
+    answer = host.play(dump_weights(host.policies), Request(0, "another", 5))
+    assert answer == Restarted(host.incarnation) and not host.rollout.full
 
 
 def test_episodes_and_rewards_travel_as_numbers(made: Callable[..., Host]) -> None:
@@ -135,15 +137,17 @@ def test_episodes_and_rewards_travel_as_numbers(made: Callable[..., Host]) -> No
 
 
 def test_about_says_what_episodes_leave(made: Callable[..., Host]) -> None:
-    about = made().about()
-    assert isinstance(about, About) and about.pid == os.getpid() and "serial with" in about.words
-    assert made("CartPole-v1").about().facts.agents == ()
+    about = made().describe()
+    assert (
+        isinstance(about, HostInfo) and about.pid == os.getpid() and "serial with" in about.vec_env
+    )
+    assert made("CartPole-v1").describe().facts.agents == ()
 
 
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        ({"version": "0.0.1"}, "the learner 0.0.1: install the same"),
+        ({"version": "0.0.1"}, "the learner 0.0.1: install the learner"),
         ({"spec_hash": "x"}, "other observations or actions"),
     ],
 )
@@ -151,15 +155,15 @@ def test_a_host_of_another_version_says_so(
     made: Callable[..., Host], other: dict[str, str], words: str
 ) -> None:
     host = made(**other)
-    for answer in (host.about(), host.play(b"", Order(0, host.life, 1))):
-        assert isinstance(answer, Failed) and answer.bad_input and words in answer.words
+    for answer in (host.describe(), host.play(b"", Request(0, host.incarnation, 1))):
+        assert isinstance(answer, Failure) and answer.bad_input and words in answer.text
 
 
 def test_a_failing_env_is_an_answer(made: Callable[..., Host]) -> None:
     host = made("probe", tables={"env": {"episode_length": 4}})
     host.vec.close()
-    answer = host.play(weights_of(host.policies), Order(0, host.life, 1))
-    assert isinstance(answer, Failed) and not answer.bad_input and "closed" in answer.words
+    answer = host.play(dump_weights(host.policies), Request(0, host.incarnation, 1))
+    assert isinstance(answer, Failure) and not answer.bad_input and "closed" in answer.text
 
 
 def test_weights_travel_by_name(made: Callable[..., Host]) -> None:
@@ -168,8 +172,8 @@ def test_weights_travel_by_name(made: Callable[..., Host]) -> None:
         {"a": nn.Linear(2, 3), "b/c": nn.Linear(1, 1)},
     )
     with pytest.raises(KeyError):
-        load_weights(other, weights_of(one))  # Names of policies have no slash, see check_names.
-    load_weights(other, weights_of({"a": one["a"]}))
+        load_weights(other, dump_weights(one))  # Names of policies have no slash, see check_names.
+    load_weights(other, dump_weights({"a": one["a"]}))
     assert torch.equal(one["a"].weight, other["a"].weight) and not torch.equal(
         one["b/c"].weight, other["b/c"].weight
     )

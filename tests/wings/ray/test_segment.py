@@ -15,7 +15,7 @@ from puffervec.train import TrainConfig
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.target import env_spec
 from puffervec.train.run.tally import Counted
-from puffervec.wings.ray.segment import Segment, packed, put, unpack
+from puffervec.wings.ray.segment import Segment, pack_storage, store_segment, unpack
 
 CPU = torch.device("cpu")
 HORIZON, ROWS = 5, 6
@@ -43,8 +43,8 @@ def sent(storage: Storage, kind: str) -> Segment:
     states = tuple(part.numpy() for part in storage.first_state())
     segment = Segment(
         3,
-        "life",
-        {"default": packed(storage, kind)},
+        "incarnation",
+        {"default": pack_storage(storage, kind)},
         {"default": states},
         Counted(b"", b"", {}),
         1,
@@ -62,7 +62,7 @@ def test_a_roll_out_arrives_as_it_was(target: str, memory: bool) -> None:
     parts = [filled(target, memory=memory, seed=seed) for seed in (1, 2)]
     learned = Storage(spec_of(target).groups[0], HORIZON, 2 * ROWS, CPU, None)
     for place, part in enumerate(parts):
-        put(sent(part, "exact"), {"default": learned}, place)
+        store_segment(sent(part, "exact"), {"default": learned}, place)
     for name, tensor in learned.tensors().items():
         if name == "values" or (name == "resets" and not memory):
             assert not tensor.any()  # Not sent.
@@ -80,7 +80,7 @@ def test_a_roll_out_arrives_as_it_was(target: str, memory: bool) -> None:
 @pytest.mark.parametrize(("kind", "share"), [("bf16", 1 / 2), ("uint8", 1 / 4)])
 def test_observations_travel_in_fewer_bytes(kind: str, share: float) -> None:
     storage = filled("cartpole")
-    exact, fewer = packed(storage, "exact"), packed(storage, kind)
+    exact, fewer = pack_storage(storage, "exact"), pack_storage(storage, kind)
     (key,) = storage.obs
     name = "obs" if "obs" in exact else f"obs.{key}"
     assert fewer[name].data.nbytes == share * exact[name].nbytes
@@ -100,7 +100,7 @@ def test_a_number_that_never_changes_travels_as_a_byte() -> None:
     storage = filled("cartpole")
     (observations,) = storage.obs.values()
     observations.fill_(2.5)
-    (part,) = [part for part in packed(storage, "uint8").values() if part.kind == "uint8"]
+    (part,) = [part for part in pack_storage(storage, "uint8").values() if part.kind == "uint8"]
     found = torch.empty_like(observations)
     unpack(part, found)
     assert torch.equal(found, observations)
@@ -122,5 +122,5 @@ def test_bytes_are_those_of_all_arrays() -> None:
 
 def test_a_segment_of_other_rows_is_refused() -> None:
     learned = Storage(spec_of("cartpole").groups[0], HORIZON, 2 * ROWS, CPU, None)
-    with pytest.raises(ValueError, match="has the shape"):
-        put(sent(filled("cartpole", rows=ROWS + 1), "exact"), {"default": learned}, 1)
+    with pytest.raises(ValueError, match="has shape"):
+        store_segment(sent(filled("cartpole", rows=ROWS + 1), "exact"), {"default": learned}, 1)

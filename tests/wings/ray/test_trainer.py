@@ -210,9 +210,9 @@ def test_two_learners_share_four_hosts(tmp_path: Path) -> None:
         (
             {"segments": 1},
             2,
-            "ray.hosts is 0 and ray.segments 1: with 2 learners say how many hosts",
+            "ray.hosts is 0 and ray.segments 1: with 2 learners set the number of hosts",
         ),
-        ({"hosts": 2}, 2, "ray.hosts is 2 and ray.segments 0: with 2 learners say"),
+        ({"hosts": 2}, 2, "ray.hosts is 2 and ray.segments 0: with 2 learners set"),
     ],
 )
 def test_learners_that_cannot_share(

@@ -219,7 +219,7 @@ def test_rows_of_ones_own_cannot_be_weighed_by_whole_pictures() -> None:
 
     def work(split: ShardedCNN) -> None:
         with pytest.raises(
-            CannotShard, match="mul in 0: takes numbers of whole pictures beside columns"
+            CannotShard, match="mul in 0: combines columns with values of whole pictures"
         ):
             split.deal(torch.zeros(1, 4, 6, 9), [1, 1])
 
@@ -318,10 +318,10 @@ REFUSED: list[tuple[nn.Module, str]] = [
     (nn.AvgPool2d(2, ceil_mode=True), "ceil_mode"),
     (Shifted(), "roll in 1: it has no rule"),
     (Sliced(), "getitem in 1"),
-    (Turned(), "asks columns for mT"),
+    (Turned(), "reads the attribute mT of columns"),
     (Added(), r"add in 1: a whole tensor \(4, 6, 9\)"),
-    (Together(0), "puts pictures together along axis 0"),
-    (Together(-1), "puts pictures together along axis -1"),
+    (Together(0), "concatenates pictures along axis 0"),
+    (Together(-1), "concatenates pictures along axis -1"),
     (Deciding(), "Sequential: torch.fx cannot follow its forward"),
 ]
 

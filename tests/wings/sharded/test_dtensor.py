@@ -41,9 +41,9 @@ def test_a_dtensor_goes_in_and_one_comes_out(mesh: DeviceMesh) -> None:
         and y.placements == (Shard(0), Shard(3))
         and far(y.to_local(), layers(x)) < 1e-12
     )
-    with pytest.raises(ConfigError, match=r"give Shard\(3\) on the dimension"):
+    with pytest.raises(ConfigError, match=r"use Shard\(3\) on the mesh dimension"):
         split(distribute_tensor(x, mesh, [Replicate(), Shard(2)]))
-    with pytest.raises(ConfigError, match=r'give one of them, such as mesh\["tensor"\]'):
+    with pytest.raises(ConfigError, match=r'use one of them, such as mesh\["tensor"\]'):
         shard_cnn(layers, mesh, (3, 5, 9))
 
 

@@ -16,7 +16,14 @@ import pytest
 
 from puffervec.errors import ConfigError
 from puffervec.wings.sweep import study
-from puffervec.wings.sweep.study import CutOff, Failed, Study, SweepError, check_storage, shown_url
+from puffervec.wings.sweep.study import (
+    Study,
+    SweepError,
+    TrialFailed,
+    TrialStopped,
+    check_storage,
+    shown_url,
+)
 from tests.helpers import slow_but
 
 pytest.importorskip("optuna")
@@ -141,14 +148,14 @@ def test_what_failed_counts_and_what_was_cut_off_comes_next(tmp_path: Path) -> N
 
     def draws(trial: Any, error: type[Exception] | None = None) -> tuple[float, float]:
         drawn.append(trial.suggest_float("x", 0.0, 1.0))
-        if error is Failed:
+        if error is TrialFailed:
             trial.set_user_attr("reason", "it failed")
         if error is not None:
             raise error
         return 1.0, 1.0
 
-    assert opened.run_next(2, 0, lambda trial: draws(trial, Failed)) == "ran"
-    assert opened.run_next(2, 0, lambda trial: draws(trial, CutOff)) == "ran"
+    assert opened.run_next(2, 0, lambda trial: draws(trial, TrialFailed)) == "ran"
+    assert opened.run_next(2, 0, lambda trial: draws(trial, TrialStopped)) == "ran"
     assert opened.run_next(2, 0, draws) == "ran" and drawn[2] == drawn[1] != drawn[0]
     assert opened.run_next(2, 0, draws) == "done" and [
         trial.number for trial in opened.ended()
@@ -177,9 +184,9 @@ def test_a_storage_that_is_lost(tmp_path: Path) -> None:
     [
         ("x.db", "'x.db': give journal:///FILE.log"),
         ("sqlite://", "give journal:///FILE.log, sqlite:///FILE.db, or a server"),
-        ("sqlite:///none/there.db", "there is no folder .*/none"),
-        ("journal:///none/there.log", "there is no folder .*/none"),
-        ("journal:///", "there is no folder"),
+        ("sqlite:///none/there.db", "the folder .*/none does not exist"),
+        ("journal:///none/there.log", "the folder .*/none does not exist"),
+        ("journal:///", "the folder .* does not exist"),
     ],
 )
 def test_storages_that_cannot_be(url: str, words: str) -> None:
@@ -187,7 +194,7 @@ def test_storages_that_cannot_be(url: str, words: str) -> None:
         check_storage(url)
 
 
-NO_DRIVER = r"there is no driver .*pip install \w+"
+NO_DRIVER = r"its driver is missing: pip install \w+"
 
 
 @pytest.mark.parametrize(
@@ -220,10 +227,10 @@ def test_a_study_of_somebody_else(tmp_path: Path) -> None:
     url = url_of("sqlite", tmp_path)
     optuna.create_study(storage=url, study_name="one").ask()
     optuna.create_study(storage=url, study_name="two", directions=["maximize", "minimize"]).ask()
-    with pytest.raises(ConfigError, match="the study one in .* is no sweep of puffer-train"):
+    with pytest.raises(ConfigError, match="the study one in .* is not a sweep of puffer-train"):
         Study(url, "one")
     opened = Study(url, "two")
-    with pytest.raises(ConfigError, match="the study two in .* is no sweep of puffer-train"):
+    with pytest.raises(ConfigError, match="the study two in .* is not a sweep of puffer-train"):
         opened.begin({"config": {}})
     opened.close()
 

@@ -222,10 +222,10 @@ def test_bad_input_leaves_nothing(
     ask: Callable[..., Sweep], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"config": None}, "there is no sweep"),
+        ({"config": None}, "the sweep .* does not exist"),
         ({"config": None, "name": None}, "which env"),
         ({"storage": "sqlite://a"}, "give journal:///FILE.log, sqlite:///FILE.db, or a server"),
-        ({"storage": "sqlite:///none/there.db"}, "there is no folder"),
+        ({"storage": "sqlite:///none/there.db"}, "the folder .* does not exist"),
         ({"config": TrainConfig.of("probe", env={"num_agents": -1})}, "num_agents is -1"),
         ({"config": TrainConfig.of(lambda: gymnasium.make("CartPole-v1"))}, "could not be resumed"),
     ]

@@ -18,16 +18,16 @@ from puffervec.viewing.web.follow import Follower
 from puffervec.wings.watch import jobs as module
 from puffervec.wings.watch.jobs import (
     ASKED_NICE,
-    BY_ITSELF_NICE,
+    AUTO_NICE,
     FAILED_WAITS,
-    KEPT_BY_ITSELF,
+    MOST_AUTO_REPLAYS,
     MOST_WAITING,
+    AutoReplay,
     Job,
     Jobs,
-    Latest,
+    background_command,
     command_of,
-    share_among_sessions,
-    stepping_back,
+    set_session_nice,
 )
 from tests.helpers import POLL_S
 
@@ -37,8 +37,8 @@ def unhindered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let jobs not step back: a test that waits for what uses idle cores alone waits long where
     there are none.
     """
-    monkeypatch.setattr(module, "stepping_back", lambda nice: ["env", f"NICE={nice}"])
-    monkeypatch.setattr(module, "share_among_sessions", lambda pid, nice: None)
+    monkeypatch.setattr(module, "background_command", lambda nice: ["env", f"NICE={nice}"])
+    monkeypatch.setattr(module, "set_session_nice", lambda pid, nice: None)
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -86,9 +86,9 @@ def test_a_job_is_made_once_with_one_thread(
         await until(again, "done")
 
     working(jobs, steps)
-    assert stepping_back(ASKED_NICE) == ["nice", "-n", "5"]
+    assert background_command(ASKED_NICE) == ["nice", "-n", "5"]
     idle = [] if shutil.which("ionice") is None else ["ionice", "-c", "3"]
-    assert stepping_back(BY_ITSELF_NICE) == ["nice", "-n", "19", *idle]
+    assert background_command(AUTO_NICE) == ["nice", "-n", "19", *idle]
 
 
 def nices() -> str:
@@ -111,15 +111,15 @@ open(sys.argv[1], "w").write(str(os.nice(0)))
 """
     # Where the tests run at a niceness of their own it is added to that of processes, not to that
     # of sessions.
-    of_sessions = {min(os.nice(0) + nice, 19): nice for nice in (ASKED_NICE, BY_ITSELF_NICE)}
+    of_sessions = {min(os.nice(0) + nice, 19): nice for nice in (ASKED_NICE, AUTO_NICE)}
     scripted(monkeypatch, f"OF_SESSIONS = {of_sessions}\n{script}")
-    monkeypatch.setattr(module, "stepping_back", stepping_back)
-    monkeypatch.setattr(module, "share_among_sessions", share_among_sessions)
+    monkeypatch.setattr(module, "background_command", background_command)
+    monkeypatch.setattr(module, "set_session_nice", set_session_nice)
     before, jobs, base = nices(), Jobs(tmp_path), os.nice(0)
 
     async def steps() -> None:
-        for by_itself, nice in ((False, ASKED_NICE), (True, BY_ITSELF_NICE)):
-            job = jobs.ask(0, tmp_path, "eval", "", str(by_itself), by_itself)
+        for automatic, nice in ((False, ASKED_NICE), (True, AUTO_NICE)):
+            job = jobs.ask(0, tmp_path, "eval", "", str(automatic), automatic)
             assert job is not None
             await until(job, "done")
             assert int(job.out.read_text()) == min(base + nice, 19)
@@ -146,7 +146,7 @@ def test_a_click_goes_before_what_nobody_asked_for(
     jobs, begun = Jobs(tmp_path), tmp_path / "begun"
 
     async def steps() -> None:
-        unasked = jobs.ask(0, tmp_path, "replay", "", "1", by_itself=True)
+        unasked = jobs.ask(0, tmp_path, "replay", "", "1", automatic=True)
         assert unasked is not None
         while not begun.exists():
             await asyncio.sleep(0.01)
@@ -166,16 +166,16 @@ def test_a_replay_under_way_that_somebody_asks_for_begins_again_with_a_share(
     scripted(
         monkeypatch,
         "import os, sys, time\nopen(sys.argv[1] + '.log', 'a').write('x')\n"
-        f"if os.environ['NICE'] == '{BY_ITSELF_NICE}': time.sleep(1000)\nopen(sys.argv[1], 'w').write('x')",
+        f"if os.environ['NICE'] == '{AUTO_NICE}': time.sleep(1000)\nopen(sys.argv[1], 'w').write('x')",
     )
     jobs = Jobs(tmp_path)
 
     async def steps() -> None:
-        job = jobs.ask(0, tmp_path, "replay", "", "1", by_itself=True)
+        job = jobs.ask(0, tmp_path, "replay", "", "1", automatic=True)
         assert job is not None
         while not job.out.with_name(job.out.name + ".log").exists():
             await asyncio.sleep(0.01)
-        assert jobs.ask(0, tmp_path, "replay", "", "1") is job and not job.by_itself
+        assert jobs.ask(0, tmp_path, "replay", "", "1") is job and not job.automatic
         await until(job, "done")
 
     working(jobs, steps)
@@ -198,12 +198,14 @@ def test_progress_is_told_and_is_none_of_the_words_of_a_failure(
         while not job.share:
             await asyncio.sleep(0.01)
         told = job.to_json()
-        assert (told["act"], told["share"], told["said"]) == ("evaluating", 0.25, "") and told[
+        assert (told["phase"], told["share"], told["error"]) == ("evaluating", 0.25, "") and told[
             "seconds"
         ] >= 0
         job.out.with_name(job.out.name + ".go").touch()
         await until(job, "failed")
-        assert job.said.endswith("xxx") and len(job.said) <= 4000 and "evaluating" not in job.said
+        assert (
+            job.error.endswith("xxx") and len(job.error) <= 4000 and "evaluating" not in job.error
+        )
 
     working(jobs, steps)
 
@@ -218,7 +220,7 @@ def test_a_failure_is_told_in_its_words_and_may_be_tried_again(
         job = jobs.ask(0, tmp_path, "replay", "x", "1")
         assert job is not None
         await until(job, "failed")
-        assert job.said == "no <b>scene</b>"
+        assert job.error == "no <b>scene</b>"
         assert jobs.ask(0, tmp_path, "replay", "x", "1") is not job
 
     working(jobs, steps)
@@ -304,18 +306,18 @@ def test_new_checkpoints_are_played_by_themselves(
     folder = tmp_path / "run"
     saved(folder, 1)
     run, jobs, now = run_of(folder), Jobs(tmp_path), [0.0]
-    latest, off = Latest(jobs, 60.0, lambda: now[0]), Latest(jobs, 0.0, lambda: now[0])
+    latest, off = AutoReplay(jobs, 60.0, lambda: now[0]), AutoReplay(jobs, 0.0, lambda: now[0])
 
     def looked(times: int = 1) -> list[Job]:
         for _ in range(times):
-            latest.looked_at(0, run)
-            off.looked_at(0, run)
+            latest.record_view(0, run)
+            off.record_view(0, run)
         return jobs.jobs
 
     async def steps() -> None:
-        assert off.looked_at(0, run) is None and jobs.jobs == []
+        assert off.record_view(0, run) is None and jobs.jobs == []
         (first,) = looked(3)
-        assert (first.checkpoint, first.by_itself) == ("000000000001", True)
+        assert (first.checkpoint, first.automatic) == ("000000000001", True)
         now[0] = 30.0
         looked()  # It is still under way.
         await until(first, "done")
@@ -336,7 +338,7 @@ def test_new_checkpoints_are_played_by_themselves(
             saved(folder, step)
             made.append(looked()[-1])
             await until(made[-1], "done")
-        assert jobs.jobs == [asked, *made[-KEPT_BY_ITSELF:]]
+        assert jobs.jobs == [asked, *made[-MOST_AUTO_REPLAYS:]]
         assert [job.out.exists() for job in made] == [False, False, True, True]
         assert len({job.number for job in [asked, *made]}) == 5
 
@@ -364,7 +366,7 @@ def test_a_checkpoint_that_is_removed_while_it_is_read_is_no_failure(
         job = jobs.ask(0, tmp_path, "replay", "", newer)
         assert job is not None
         await until(job, "done", "failed")
-        assert (job.state, job.checkpoint, job.said) == ("done", older, "")
+        assert (job.state, job.checkpoint, job.error) == ("done", older, "")
 
     working(jobs, steps)
 
@@ -402,22 +404,22 @@ def test_after_a_failure_newer_checkpoints_are_played_by_themselves_but_later(
     folder = tmp_path / "run"
     saved(folder, 1)
     run, jobs, now = run_of(folder), Jobs(tmp_path), [0.0]
-    latest = Latest(jobs, 60.0, lambda: now[0])
+    latest = AutoReplay(jobs, 60.0, lambda: now[0])
 
     async def steps() -> None:
-        latest.looked_at(0, run)
-        latest.looked_at(0, run)  # under way
+        latest.record_view(0, run)
+        latest.record_view(0, run)  # under way
         await until(jobs.jobs[0], "failed")
         now[0] = 60.0 * FAILED_WAITS + 1
-        latest.looked_at(0, run)
+        latest.record_view(0, run)
         assert len(jobs.jobs) == 1  # the same checkpoint
         saved(folder, 2)
         now[0] = 60.0 * FAILED_WAITS - 1
-        latest.looked_at(0, run)
+        latest.record_view(0, run)
         assert len(jobs.jobs) == 1  # too early
         scripted(monkeypatch, "import sys; open(sys.argv[1], 'w').write('x')")
         now[0] = 60.0 * FAILED_WAITS + 1
-        latest.looked_at(0, run)
+        latest.record_view(0, run)
         await until(jobs.jobs[-1], "done")
         assert [job.checkpoint for job in jobs.jobs] == ["000000000001", "000000000002"]
 
@@ -439,8 +441,8 @@ def test_what_somebody_asks_for_is_no_longer_made_by_itself(tmp_path: Path) -> N
     asked for.
     """
     jobs = Jobs(tmp_path)
-    job = jobs.ask(0, tmp_path, "replay", "", "1", by_itself=True)
-    assert job is not None and job.by_itself
-    assert jobs.ask(0, tmp_path, "replay", "", "1", by_itself=True) is job and job.by_itself
-    assert jobs.ask(0, tmp_path, "replay", "", "1") is job and not job.by_itself
-    assert jobs.ask(0, tmp_path, "replay", "", "1", by_itself=True) is job and not job.by_itself
+    job = jobs.ask(0, tmp_path, "replay", "", "1", automatic=True)
+    assert job is not None and job.automatic
+    assert jobs.ask(0, tmp_path, "replay", "", "1", automatic=True) is job and job.automatic
+    assert jobs.ask(0, tmp_path, "replay", "", "1") is job and not job.automatic
+    assert jobs.ask(0, tmp_path, "replay", "", "1", automatic=True) is job and not job.automatic

@@ -291,7 +291,7 @@ def test_a_click_says_what_it_waits_for(browser: Browser, serve: Serve, a_run: P
             "checkpoint": "000000001000",
             "state": "working",
         }
-        | {"act": "evaluating", "share": 0.42, "seconds": 63.0, "by_itself": False},
+        | {"phase": "evaluating", "share": 0.42, "seconds": 63.0, "automatic": False},
         {
             "number": 1,
             "run": 0,
@@ -300,7 +300,7 @@ def test_a_click_says_what_it_waits_for(browser: Browser, serve: Serve, a_run: P
             "checkpoint": "000000001000-1",
             "state": "waiting",
         }
-        | {"act": "", "share": 0, "seconds": None, "by_itself": True},
+        | {"phase": "", "share": 0, "seconds": None, "automatic": True},
         {
             "number": 2,
             "run": 0,
@@ -309,7 +309,7 @@ def test_a_click_says_what_it_waits_for(browser: Browser, serve: Serve, a_run: P
             "checkpoint": "000000001000",
             "state": "waiting",
         }
-        | {"act": "", "share": 0, "seconds": None, "by_itself": False},
+        | {"phase": "", "share": 0, "seconds": None, "automatic": False},
     ]
     words = page.eval(
         f"watchPage.state.jobs = {json.dumps(jobs)}, watchPage.state.jobs.map((job) => "

@@ -265,8 +265,8 @@ class WatchPage {
         this.replayButton.disabled = this.evalButton.disabled = none;
         if (none) this.jobsText.textContent = `${this.acting === null ? "There is no run" : "The run has no checkpoint"} yet, so there is nothing to play or evaluate.`;
         const failed = mine.filter(({state}) => state === "failed").pop();
-        if (failed && failed.by_itself && !busy.length) this.jobsText.textContent = failed.said;
-        else if (failed && !failed.by_itself) this.jobsTrouble.textContent = failed.said;
+        if (failed && failed.automatic && !busy.length) this.jobsText.textContent = failed.error;
+        else if (failed && !failed.automatic) this.jobsTrouble.textContent = failed.error;
         this.showReplays();
         const done = (kind) => mine.filter((job) => job.kind === kind && job.state === "done");
         const report = done("eval").pop();
@@ -277,10 +277,10 @@ class WatchPage {
     jobWords(job) {
         const {runs, jobs} = this.state, what = ({kind, part, checkpoint}) => `${kind === "eval" ? "evaluation" : "replay"}${part ? ` of ${part}` : ""}, checkpoint ${checkpointWords(checkpoint)}`;
         if (job.state === "working") {
-            const words = job.act ? `${job.act}, ${Math.round(100 * job.share)} %` : "starting";
+            const words = job.phase ? `${job.phase}, ${Math.round(100 * job.share)} %` : "starting";
             return [`${what(job)}: ${words}, ${duration(job.seconds)}`, element("progress", {max: 1, value: job.share, "aria-label": words})];
         }
-        const before = jobs.filter((other) => other.state === "working" || (other.state === "waiting" && (other.by_itself - job.by_itself || other.number - job.number) < 0));
+        const before = jobs.filter((other) => other.state === "working" || (other.state === "waiting" && (other.automatic - job.automatic || other.number - job.number) < 0));
         const first = before.find(({state}) => state === "working") || before[0], more = before.length - 1;
         const whose = first && first.run !== job.run ? ` of ${runs[first.run].name}` : "";
         return [`${what(job)}: ${first ? `waits for the ${what(first)}${whose}${more > 0 ? `, and ${more} more` : ""}` : "waits"}`];

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What agents observe, as shapes, each kept once: two agents that see the same thing, or one that
-sees it for long, share it.
+"""Shapes that agents observe, each stored once, so that equal ones share an entry.
 
-Runs in the learner. Where agents see more than MOST_SEEN things in an episode, only what some of
-them see is kept.
+Where agents observe more than MOST_SEEN shapes in an episode, those of some agents are left out.
+Runs in the learner.
 """
 
 from __future__ import annotations
@@ -18,37 +17,36 @@ from puffervec.contract.drawing import Shape
 from puffervec.viewing.web.columns import Stream
 from puffervec.viewing.web.shapes import Looks, exponents_of, numbers_of
 
-MOST_SEEN = 1_000_000  # things, counted anew for each agent and step
-COARSER = 5  # of other places, a step of the places of what is observed
+MOST_SEEN = 1_000_000  # Shapes, counted again for each agent and step.
+COARSER = 5  # Step of observed places, in steps of other places.
 
-Key = tuple[int, tuple[int, ...]]  # style, whole numbers
+Key = tuple[int, tuple[int, ...]]  # Style, whole numbers.
 
 
-class Seen:
+class ObservedShapes:
     """The observations of an episode. Args: place: see `shapes.place_exponent`."""
 
     def __init__(self, looks: Looks, place: int) -> None:
         self._looks = looks
         self._place = place
-        self._numbers: dict[Key, int] = {}  # of a thing, in the order in which they are seen first
-        self._per_unit: dict[
-            tuple[type[Shape], int], list[float]
-        ] = {}  # steps of each number of a kind of shape
-        self._rows: dict[int, dict[int, list[int]]] = {}  # by row and step
+        self._numbers: dict[Key, int] = {}  # Indices of shapes, in the order of first observation.
+        # Steps of each number of a kind of shape.
+        self._per_unit: dict[tuple[type[Shape], int], list[float]] = {}
+        self._rows: dict[int, dict[int, list[int]]] = {}  # By row and step.
 
     def add(self, step: int, seen: Mapping[int, Iterable[Shape]]) -> None:
-        """Add what the agents of some rows see at a moment."""
+        """Add what the agents of some rows observe at a moment."""
         for row, shapes in seen.items():
             keys = [self._key(shape) for shape in shapes]
-            found = sorted({self._numbers.setdefault(key, len(self._numbers)) for key in keys})
-            self._rows.setdefault(row, {})[step] = found
+            indices = sorted({self._numbers.setdefault(key, len(self._numbers)) for key in keys})
+            self._rows.setdefault(row, {})[step] = indices
 
     def at(self, row: int, step: int) -> int:
-        """How many things the agent of a row sees at a moment."""
+        """Return how many shapes the agent of a row observes at a moment."""
         return len(self._rows.get(row, {}).get(step, ()))
 
     def _key(self, shape: Shape) -> Key:
-        """Half a million of these are asked for in a crowded scene."""
+        """Return a shape's key. Crowded scenes ask for half a million, so it must be fast."""
         numbers = numbers_of(shape)
         kind = type(shape), len(numbers)
         steps = self._per_unit.get(kind)
@@ -58,9 +56,12 @@ class Seen:
         return self._looks.style(shape), tuple(map(round, map(mul, numbers, steps)))
 
     def put(self, stream: Stream, count: int, rows: Sequence[int]) -> dict[str, Any] | None:
-        """Add it to a stream; return what a reader has to know, None where nothing is seen.
+        """Add the shapes to a stream; return what a reader needs, None where there are none.
 
-        Args: count: of moments. rows: the most interesting ones first.
+        Args:
+            stream: to add to.
+            count: of moments.
+            rows: the most interesting ones first.
         """
         kept: list[int] = []
         left = MOST_SEEN
