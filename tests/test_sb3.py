@@ -17,7 +17,7 @@ from gymnasium import spaces
 
 import puffervec
 from puffervec.errors import ActionError, CallOrderError, ClosedError, ConfigError
-from puffervec.sb3.seat import Monitor as SeatMonitor
+from puffervec.sb3.worker_env import Monitor as WorkerMonitor
 from tests.sb3_envs import Choosing, Counter, Deep, Rich
 
 adapter = pytest.importorskip("puffervec.sb3", exc_type=ImportError)
@@ -208,7 +208,7 @@ def test_attributes_and_methods(make: Callable[..., Any], settings: dict[str, An
     assert (venv.has_attr("mood"), venv.has_attr("colour")) == (False, True)
     with pytest.raises(ConfigError, match="indices: 3"):
         venv.get_attr("colour", 3)
-    for wrapper in (monitor.Monitor, SeatMonitor, gymnasium.wrappers.ClipReward):
+    for wrapper in (monitor.Monitor, WorkerMonitor, gymnasium.wrappers.ClipReward):
         assert venv.env_is_wrapped(wrapper) == [True] * 3
     assert venv.env_is_wrapped(gymnasium.wrappers.TimeLimit, [0, 1]) == [False, False]
 
@@ -472,7 +472,7 @@ def test_nested_observations_raise_what_they_raise_in_sb3() -> None:
     ):
         with pytest.raises(NotImplementedError, match="(?i)nested"):
             call()
-    with pytest.raises(ConfigError, match="SB3 takes no nested spaces, flatten them"):
+    with pytest.raises(ConfigError, match="SB3 does not take nested spaces, flatten them"):
         adapter.VecEnv([Deep], backend="serial")
 
 

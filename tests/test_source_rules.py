@@ -402,7 +402,7 @@ def test_extras_are_imported_where_they_are_used() -> None:
 # What shows the time of day, in names, notes and pages, and decides nothing by it.
 SHOWS_TIME = {
     "puffervec/viewing/web/follow.py", "puffervec/wings/report/door.py", "puffervec/wings/sweep/door.py",
-    "puffervec/train/run/rundir.py", "puffervec/train/run/provenance.py", "puffervec/sb3/seat.py",
+    "puffervec/train/run/rundir.py", "puffervec/train/run/provenance.py", "puffervec/sb3/worker_env.py",
 }  # fmt: skip
 WALL_CLOCK = {
     "time.time",

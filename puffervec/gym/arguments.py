@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Checks the arguments of Gymnasium's vector envs: functions that make envs, mode, seeds, options,
-spaces of the sub-envs.
+"""Checks the arguments of Gymnasium's vector envs: env functions, mode, seeds, options, spaces.
 
-Runs in the learner. Error types, and the texts that scripts match, are those of Gymnasium.
+Error types, and the texts that scripts match, are those of Gymnasium. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.vec.settings import MOST_SEED
 
-# Gymnasium's modes by the names of `puffervec.make`.
+# Gymnasium's modes, with their names in `puffervec.make`.
 AUTORESET = {
     AutoresetMode.NEXT_STEP: "next_step",
     AutoresetMode.SAME_STEP: "same_step",
@@ -31,14 +30,16 @@ AUTORESET = {
 
 
 class DoneEnvError(CallOrderError, AssertionError):
-    """A step of an env that is done, with autoreset disabled. An AssertionError too, which is what
-    Gymnasium raises there.
+    """A step of an env that is done, with autoreset disabled.
+
+    It is also an AssertionError, which Gymnasium raises there.
     """
 
 
 def needs_reset(env: Any, *wrappers: type[Any]) -> bool:
-    """True unless `env` is a Python env that may be stepped before its first reset: OrderEnforcing
-    and `wrappers` forbid it.
+    """Return whether `env` may not be stepped before its first reset.
+
+    OrderEnforcing and `wrappers` forbid it; other Python envs allow it.
     """
     if not isinstance(env, Env):
         return True
@@ -50,47 +51,49 @@ def needs_reset(env: Any, *wrappers: type[Any]) -> bool:
 
 
 def autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
-    """Return the member for a member or its value ("NextStep", "SameStep", "Disabled"). Raises
-    ValueError for anything else.
+    """Return the member for a member or its value ("NextStep", "SameStep", "Disabled").
+
+    Raises:
+        ValueError: anything else.
     """
     return mode if isinstance(mode, AutoresetMode) else AutoresetMode(mode)
 
 
-def env_fns(given: Any) -> list[Callable[[], Any]]:
+def env_fns(functions: Any) -> list[Callable[[], Any]]:
     """Return the functions that make envs, one per env, as a list.
 
     Raises:
-        TypeError: not a sequence of functions. ValueError: an empty one.
+        TypeError: not a sequence of functions.
+        ValueError: an empty one.
     """
-    if not isinstance(given, Iterable) or isinstance(given, (str, Env)):
+    if not isinstance(functions, Iterable) or isinstance(functions, (str, Env)):
         raise TypeError(
-            f"env_fns is {given!r}: give a list of functions that make an env, such as [make_env] "
-            "* 4"
+            f"env_fns is {functions!r}: must be a list of functions that make an env, such as "
+            "[make_env] * 4"
         )
-    functions = list(given)
-    if not functions:
-        raise ValueError("env_fns is empty: give at least one function that makes an env")
-    for index, function in enumerate(functions):
+    makers: list[Callable[[], Any]] = list(functions)
+    if not makers:
+        raise ValueError("env_fns is empty: it needs at least one function that makes an env")
+    for index, function in enumerate(makers):
         if not callable(function):
             instead = (
-                "that is an env: give the function that makes it"
+                "an env: use the function that makes it"
                 if isinstance(function, Env)
-                else "give a function"
+                else "must be a function"
             )
             raise TypeError(
                 f"env_fns[{index}] is {function!r}: {instead}, such as lambda: "
                 "gymnasium.make('CartPole-v1')"
             )
-    return functions
+    return makers
 
 
 def env_seeds(seed: Any, num_envs: int) -> list[int | None]:
-    """Return one seed per env: seed + i for a whole number, the i-th entry of a sequence, None for
-        None.
+    """Return one seed per env: seed + i, the i-th entry of a sequence, or None.
 
     Raises:
-        ValueError: a sequence of another length, or seeds that do not fit into 63 bits. TypeError:
-        neither a whole number nor a sequence of them.
+        ValueError: a sequence of another length, or seeds that do not fit into 63 bits.
+        TypeError: neither a whole number nor a sequence of them.
     """
     if seed is None:
         return [None] * num_envs
@@ -100,7 +103,7 @@ def env_seeds(seed: Any, num_envs: int) -> list[int | None]:
     sequence = seed.ndim > 0 if isinstance(seed, np.ndarray) else isinstance(seed, Sequence)
     if not sequence or isinstance(seed, (str, bytes)):
         raise TypeError(
-            f"seed is {seed!r}: give a whole number, a sequence with one per env, or None"
+            f"seed is {seed!r}: must be a whole number, a sequence with one per env, or None"
         )
     if len(seed) != num_envs:
         raise ValueError(
@@ -117,8 +120,8 @@ def _check_seed(entry: Any, seed: Any, envs: int, name: str = "seed") -> None:
     """Raise unless `entry`, for this many envs, is a whole number that fits."""
     if not isinstance(entry, (int, np.integer)):
         raise TypeError(
-            f"{name} is {entry!r} (of {seed!r}): give whole numbers, or None for envs that keep "
-            "their seed"
+            f"{name} is {entry!r} (of {seed!r}): must be a whole number, or None for envs that "
+            "keep their seed"
         )
     if not 0 <= int(entry) <= MOST_SEED - envs + 1:
         raise ConfigError(f"{name} is {entry}: seeds of envs have 63 bits, use 0 to 2**63 - {envs}")
@@ -127,17 +130,16 @@ def _check_seed(entry: Any, seed: Any, envs: int, name: str = "seed") -> None:
 def split_options(
     options: Mapping[str, Any] | None, num_envs: int
 ) -> tuple[NDArray[np.bool_] | None, dict[str, Any] | None]:
-    """Return (reset mask or None, the options for the envs or None) and leave the caller's dict as
-    it is.
+    """Return (reset mask or None, the options for the envs or None); the dict is not changed.
 
     Raises:
-        TypeError: not a dict; or the mask is not a boolean array. ValueError: the mask is not of
-        shape (num_envs,), or nowhere True.
+        TypeError: not a dict, or the mask is not a boolean array.
+        ValueError: the mask does not have shape (num_envs,), or is nowhere True.
     """
     if options is None:
         return None, None
     if not isinstance(options, Mapping):
-        raise TypeError(f"options is {options!r}: give a dict, or None")
+        raise TypeError(f"options is {options!r}: must be a dict, or None")
     rest = {key: value for key, value in options.items() if key != "reset_mask"}
     if "reset_mask" not in options:
         return None, rest
@@ -159,11 +161,11 @@ def split_options(
 
 
 def check_options(options: Any, known: Collection[str], env: str) -> None:
-    """Raise ConfigError unless all options of a C env's reset are among those it knows."""
+    """Raise ConfigError unless a C env knows all options of its reset."""
     if options is None:
         return
     if not isinstance(options, Mapping):
-        raise ConfigError(f"options is {options!r}: give a dict, or None")
+        raise ConfigError(f"options is {options!r}: must be a dict, or None")
     unknown = [key for key in options if key not in known]
     if unknown:
         raise ConfigError(
@@ -181,13 +183,14 @@ def observation_spaces(
         observation_mode: "same", "different", or a pair (batched space, single space).
         spaces: the observation spaces of all sub-envs, in order.
     Raises:
-        ValueError: no such mode. TypeError: a pair of other things than spaces. RuntimeError:
-            spaces that cannot be batched.
+        ValueError: an unknown mode.
+        TypeError: a pair of other things than spaces.
+        RuntimeError: spaces that cannot be batched.
     """
     if isinstance(observation_mode, tuple) and len(observation_mode) == 2:
         if not all(isinstance(space, Space) for space in observation_mode):
-            found = " and ".join(str(type(space)) for space in observation_mode)
-            raise TypeError(f"Expected both elements of observation_mode to be Spaces, got {found}")
+            kinds = " and ".join(str(type(space)) for space in observation_mode)
+            raise TypeError(f"Expected both elements of observation_mode to be Spaces, got {kinds}")
         batched, single = observation_mode
         return batched, single
     if observation_mode == "same":
@@ -208,8 +211,9 @@ def observation_spaces(
 def check_spaces(
     name: str, observation_mode: Any, single: Space[Any], spaces: Sequence[Space[Any]]
 ) -> None:
-    """Raise RuntimeError unless every observation space fits `single`: equal in mode "same", else
-    alike in shape and dtype.
+    """Raise RuntimeError unless every observation space fits `single`.
+
+    In mode "same" they must be equal, otherwise of equal shape and dtype.
     """
     for index, space in enumerate(spaces):
         if observation_mode == "same":
@@ -219,7 +223,7 @@ def check_spaces(
                     f"observation spaces are not equivalent. Env 0 has {single}, env {index} has "
                     f"{space}. If this is intentional, use `observation_mode='different'` instead."
                 )
-        elif not _alike(space, single):
+        elif not _equivalent(space, single):
             raise RuntimeError(
                 f"{name}(..., observation_mode='different' or custom space): shape and dtype of "
                 f"the observation space of env {index}, {space}, differ from {single}"
@@ -236,8 +240,8 @@ def check_action_spaces(spaces: Sequence[Space[Any]]) -> None:
             )
 
 
-def _alike(space: Space[Any], single: Space[Any]) -> bool:
+def _equivalent(space: Space[Any], single: Space[Any]) -> bool:
     try:
         return bool(is_space_dtype_shape_equiv(space, single))
-    except NotImplementedError:  # a user's own kind of space
+    except NotImplementedError:  # A user's own kind of space.
         return space == single

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A drop-in replacement for gymnasium.vector.AsyncVectorEnv: envs in worker processes, over the
-multiprocessing backend.
+"""A drop-in replacement for gymnasium.vector.AsyncVectorEnv, over the multiprocessing backend.
 
-Two things differ from the original on purpose: a worker steps several envs (as many workers as
-usable cores, not one per env), and nothing travels through pipes in `step`.
+It differs from the original in two ways on purpose: a worker steps several envs (as many workers as
+usable cores, not one per env), and `step` sends nothing through pipes.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.gym import arguments
 from puffervec.gym.base import EnvFn, PythonVectorEnv, raise_original
-from puffervec.gym.side_channel import make_fitting
+from puffervec.gym.side_channel import make_wrapped
 from puffervec.gym.two_part import TwoPartVectorEnv
 from puffervec.system.cores import usable_cores
 from puffervec.vec.backends import Multiprocessing, make
@@ -33,8 +32,8 @@ from puffervec.workers.python.emulation.layout import LEAF_SPACES
 class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
     """Steps several envs in worker processes, which write into memory shared with this process.
 
-    Each worker steps a share of the envs, so that 64 envs on 8 cores need 8 processes. Scripts need
-    no main guard. After an env has raised, or a worker died, only `close` is left to call.
+    Each worker steps a share of the envs, so 64 envs on 8 cores need 8 processes. Scripts need no
+    main guard. After an env has raised, or a worker died, only `close` can be called.
 
     Attributes:
         processes: the worker processes. See `PythonVectorEnv` for the others.
@@ -60,30 +59,32 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDAr
         """Start the workers and make the envs in them.
 
         Args:
-            env_fns: functions that make one env each, with equal action spaces. They travel by
-            cloudpickle.
+            env_fns: functions that make one env each, with equal action spaces. They are sent with
+                cloudpickle.
             shared_memory: True refuses observation spaces that shared memory cannot hold (Graph,
                 Sequence, custom ones); False pickles those observations. Text and OneOf are pickled
                 in any case.
             copy: return copies of the observations; False: views, valid until the next call of
-            `step` or `reset`.
+                `step` or `reset`.
             context: how processes are started: "spawn", "forkserver" or "fork". None: "forkserver".
-            daemon: True and False mean the same: workers end with this process, and envs may use
-            multiprocessing.
-            worker: None. A function that talks over pipes cannot be used here.
-            observation_mode: "same": equal observation spaces; "different": spaces of one shape and
-                dtype with other bounds; or a pair (batched space, single space) that is taken as it
-                is.
+            daemon: True and False are equivalent: workers end with this process, and envs may use
+                multiprocessing.
+            worker: None. A function that communicates over pipes cannot be used here.
+            observation_mode: "same": equal observation spaces; "different": spaces of equal shape
+                and dtype with other bounds; or a pair (batched space, single space), which is not
+                checked.
             autoreset_mode: an AutoresetMode or its value: "NextStep", "SameStep", "Disabled".
-            max_concurrency: how many envs may run at once: the most workers there will be.
+            max_concurrency: the most envs that may run simultaneously, a limit of the workers.
             num_workers: number of worker processes; "auto": one per usable core, at most one per
-            env.
-            timeout_s: longest wait for a worker in any call, after which WorkerTimeout is raised
-                and only `close` is left.
+                env.
+            timeout_s: longest wait for a worker in any call. Then WorkerTimeout is raised, and only
+                `close` can be called.
+
         Raises:
-            RuntimeError: spaces that do not fit together. ValueError: an argument that cannot be
-            used. TypeError: a Graph or Sequence as observation, with shared_memory. What an env's
-            constructor raises is raised here, with a note.
+            RuntimeError: spaces that do not fit together.
+            ValueError: an argument that cannot be used.
+            TypeError: a Graph or Sequence as observation, with shared_memory.
+            Exception: whatever an env's constructor raises, with a note.
         """
         super().__init__(env_fns, copy, observation_mode, autoreset_mode)
         self.shared_memory, self.context, self.daemon, self.worker = (
@@ -92,12 +93,12 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDAr
             daemon,
             worker,
         )
-        self.max_concurrency = _checked_concurrency(max_concurrency)
+        self.max_concurrency = _check_concurrency(max_concurrency)
         if worker is not None:
             _check_worker(worker)
             raise ConfigError(
-                "worker= is a function that talks over pipes, and there are none here: put what "
-                "it does into a gymnasium.Wrapper around each env, or use "
+                "worker= is a function that communicates over pipes, which are not used here: put "
+                "its work into a gymnasium.Wrapper around each env, or use "
                 "gymnasium.vector.AsyncVectorEnv"
             )
         self._probe()
@@ -110,8 +111,9 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDAr
             raise
 
     def _probe(self) -> None:
-        """Make envs here, read their spaces and close them: the first env, or all where each may
-        have its own spaces.
+        """Make envs here to read their spaces, and close them.
+
+        One env is enough, unless each may have other spaces.
         """
         count = self.num_envs if self.observation_mode == "different" else 1
         envs = []
@@ -131,14 +133,20 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDAr
         env_fns = self.env_fns
         if self._side_channel:
             env_fns = [
-                functools.partial(make_fitting, env_fn, self._side_channel)
+                functools.partial(make_wrapped, env_fn, self._side_channel)
                 for env_fn in self.env_fns
             ]
         try:
             return make(
-                env_fns, backend="multiprocessing", num_envs=self.num_envs, num_workers=num_workers, seed=None,
-                autoreset_mode=arguments.AUTORESET[self.autoreset_mode], timeout_s=timeout_s, start_method=start_method,
-            )  # fmt: skip
+                env_fns,
+                backend="multiprocessing",
+                num_envs=self.num_envs,
+                num_workers=num_workers,
+                seed=None,
+                autoreset_mode=arguments.AUTORESET[self.autoreset_mode],
+                timeout_s=timeout_s,
+                start_method=start_method,
+            )
         except WorkerError as error:
             raise_original(error)
 
@@ -154,7 +162,7 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDAr
         return list(self.core.processes)
 
     def __getattr__(self, name: str) -> Any:
-        """Say why Gymnasium's pipes are missing."""
+        """Explain why Gymnasium's pipes are missing."""
         if name in ("parent_pipes", "error_queue"):
             raise AttributeError(
                 f"{type(self).__name__} has no {name}: workers share memory with this process "
@@ -164,9 +172,7 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDAr
 
 
 def _check_worker(worker: Callable[..., None]) -> None:
-    """Raise ValueError unless the function takes the 8 arguments that Gymnasium gives to its
-    workers.
-    """
+    """Raise ValueError unless the function takes the 8 arguments of Gymnasium's workers."""
     try:
         inspect.signature(worker).bind(*(None,) * 8)
     except TypeError as error:
@@ -176,11 +182,13 @@ def _check_worker(worker: Callable[..., None]) -> None:
 
 
 def _check_shared(space: spaces.Space[Any]) -> None:
-    """Raise for observations that Gymnasium's shared memory cannot hold; ours then go through the
-    side channel.
+    """Raise for observations that Gymnasium's shared memory cannot hold.
+
+    Without shared_memory they go through the side channel.
 
     Raises:
-        TypeError: a Graph or a Sequence at any depth. ValueError: a user's own kind of space.
+        TypeError: a Graph or a Sequence at any depth.
+        ValueError: a user's own kind of space.
     """
     if isinstance(space, (spaces.Dict, spaces.Tuple, spaces.OneOf)):
         for part in space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces:
@@ -188,16 +196,16 @@ def _check_shared(space: spaces.Space[Any]) -> None:
     elif isinstance(space, (spaces.Graph, spaces.Sequence)):
         raise TypeError(
             f"{space} has a dynamic shape so its not possible to make a static shared memory. "
-            "Give shared_memory=False, which pickles the observations and is slower"
+            "Use shared_memory=False, which pickles the observations and is slower"
         )
     elif not isinstance(space, (*LEAF_SPACES, spaces.Text)):
         raise ValueError(
-            f"observations of {space} have no fixed size, so shared memory cannot hold them: give "
+            f"observations of {space} have no fixed size, so shared memory cannot hold them: use "
             "shared_memory=False, which pickles them and is slower"
         )
 
 
-def _checked_concurrency(value: Any) -> int | None:
+def _check_concurrency(value: Any) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -208,9 +216,7 @@ def _checked_concurrency(value: Any) -> int | None:
 
 
 def _workers(num_workers: int | str, max_concurrency: int | None, num_envs: int) -> Any:
-    """Return the number of workers: what was asked for, or one per usable core, within
-    max_concurrency and num_envs.
-    """
+    """Return the number of workers, within max_concurrency and num_envs."""
     most = min(num_envs, max_concurrency or num_envs)
     if num_workers == "auto":
         return min(usable_cores(), most)

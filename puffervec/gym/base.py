@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What AsyncVectorEnv and SyncVectorEnv share: a gymnasium.vector.VectorEnv over a puffervec vector
-env.
+"""The common part of AsyncVectorEnv and SyncVectorEnv, over a puffervec vector env.
 
-    Gymnasium's calls (reset, step, call, ...)  ->  this file  ->  puffervec.vec.vector_env.VectorEnv  ->  workers, slab
+    Gymnasium's calls (reset, step, call, ...)  ->  this file
+    ->  puffervec.vec.vector_env.VectorEnv  ->  workers, slab
 
 Runs in the learner.
 """
@@ -37,18 +37,18 @@ Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dic
 class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     """A Gymnasium vector env whose envs are Python envs that a puffervec backend steps.
 
-    Numbers in infos arrive as int64, float64 or bool, whatever NumPy type the env used.
+    Numbers in infos arrive as int64, float64 or bool, whatever NumPy type the env uses.
 
     Attributes:
         num_envs, single_observation_space, single_action_space, observation_space, action_space,
-        metadata, render_mode, spec,
-        closed: as in gymnasium.vector.VectorEnv. autoreset_mode: the AutoresetMode. copy, env_fns,
-        observation_mode: as given.
+            metadata, render_mode, spec, closed: as in gymnasium.vector.VectorEnv.
+        autoreset_mode: the AutoresetMode.
+        copy, env_fns, observation_mode: the arguments.
         core: the puffervec vector env underneath.
     """
 
     core: CoreVectorEnv
-    _fresh = True  # nothing was reset yet
+    _never_reset = True
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         observation_mode: Any,
         autoreset_mode: str | AutoresetMode,
     ) -> None:
-        """Keep the arguments. A subclass calls `_describe` and `_open` next."""
+        """Store the arguments. A subclass calls `_describe` and `_open` next."""
         self.env_fns = arguments.env_fns(env_fns)
         self.num_envs = len(self.env_fns)
         self.copy = copy
@@ -69,9 +69,7 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     def _describe(
         self, env: gymnasium.Env[Any, Any], observation_spaces: Sequence[gymnasium.Space[Any]]
     ) -> None:
-        """Take spaces, metadata and render mode from one env, and the observation spaces of all of
-        them.
-        """
+        """Read spaces, metadata and render mode of one env, and the observation spaces of all."""
         # A copy: the dict usually belongs to the env's class.
         self.metadata = {**env.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = env.render_mode
@@ -82,12 +80,11 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self.observation_space, self.single_observation_space = spaces
 
     def _open(self, core: CoreVectorEnv) -> None:
-        """Take over the vector env that does the work."""
+        """Take over the core vector env."""
         self.core = core
         group = core.spec.groups[0]
-        assert (
-            group.observation_plan is not None and group.action_plan is not None
-        )  # all Python envs have them
+        # All Python envs have plans.
+        assert group.observation_plan is not None and group.action_plan is not None
         self._observations: ObservationReader | SideChannelReader
         if self._side_channel.observations:
             self._observations = SideChannelReader(self.single_observation_space, self.num_envs)
@@ -106,10 +103,9 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         mask: NDArray[np.bool_] | None,
         options: dict[str, Any] | None,
     ) -> None:
-        self._fresh = False
-        some = (
-            mask is not None and not mask.all()
-        )  # a mask of all may come first, one of some may not
+        self._never_reset = False
+        # A mask of all envs may come first, a mask of some may not.
+        some = mask is not None and not mask.all()
         self.core.async_reset(seeds, mask=mask if some else None, options=options)
 
     def _recv_reset(self, timeout_s: float | None) -> tuple[Any, dict[str, Any]]:
@@ -119,8 +115,8 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     def _send_step(self, actions: Any) -> None:
         rows = self._actions.rows(actions)
-        if self._fresh and not arguments.needs_reset(self.core.driver_env):
-            self._fresh = False
+        if self._never_reset and not arguments.needs_reset(self.core.driver_env):
+            self._never_reset = False
             self.core.begin()
         send(self.core, rows)
 
@@ -138,8 +134,9 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         )
 
     def _add_final(self, batch: dict[str, Any], done: NDArray[np.intp]) -> None:
-        """Add `final_obs` for the envs that ended; they stand in rows of their own, so that the
-        reset cannot overwrite them.
+        """Add `final_obs` for the envs that ended.
+
+        Their rows are separate, so that the reset cannot overwrite them.
         """
         if not done.size:
             return
@@ -152,26 +149,26 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         for index in done.tolist():
             batch["final_obs"][index] = self._observations.final(rows, index)
 
-    # ---- beside the loop -------------------------------------------------------------------------
+    # ---- attributes and calls --------------------------------------------------------------------
 
-    call: Callable[..., tuple[Any, ...]]  # each kind has its own way
+    call: Callable[..., tuple[Any, ...]]  # Subclasses define it.
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         return self.call(name)
 
     def _one_each(self, values: Any) -> list[Any]:
-        """Return one value per env: a list or tuple is that already, anything else goes to all."""
-        given = list(values) if isinstance(values, (list, tuple)) else [values] * self.num_envs
-        if len(given) != self.num_envs:
+        """Return one value per env: the entries of a list or tuple, or one value for all."""
+        each = list(values) if isinstance(values, (list, tuple)) else [values] * self.num_envs
+        if len(each) != self.num_envs:
             raise ValueError(
                 "Values must be a list or tuple with length equal to the number of environments. "
-                f"Got `{len(given)}` values for {self.num_envs} environments."
+                f"Got `{len(each)}` values for {self.num_envs} environments."
             )
-        return given
+        return each
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
-        """The generator of every sub-env (copies where the envs live in other processes)."""
+        """The generator of every sub-env (copies where the envs are in other processes)."""
         return self.get_attr("np_random")
 
     @property
@@ -187,8 +184,9 @@ def send(core: CoreVectorEnv, rows: Any) -> None:
     """Send action rows.
 
     Raises:
-        DoneEnvError: an env is done and autoreset is disabled. ResetNeeded: there was no reset yet.
-            ActionError.
+        DoneEnvError: an env is done and autoreset is disabled.
+        ResetNeeded: there was no reset yet.
+        ActionError: the actions cannot be used.
     """
     try:
         core.send(rows)
@@ -200,14 +198,13 @@ def send(core: CoreVectorEnv, rows: Any) -> None:
 
 
 def log_errors(errors: Sequence[WorkerError]) -> None:
-    """Report what envs have raised in their workers, as Gymnasium's AsyncVectorEnv does: by
-        warnings, two for each.
+    """Report exceptions of envs as Gymnasium's AsyncVectorEnv does, by two warnings each.
 
-    Args: errors: one per worker.
+    Args:
+        errors: one per worker.
     """
-    with contextlib.suppress(
-        Warning
-    ):  # where warnings are errors, the exception of the env is the one that counts
+    # Where warnings are errors, the env's exception takes precedence.
+    with contextlib.suppress(Warning):
         for error in errors:
             text = str(error)
             logger.error(
@@ -218,8 +215,9 @@ def log_errors(errors: Sequence[WorkerError]) -> None:
 
 
 def raise_original(error: WorkerError) -> NoReturn:
-    """Raise the exception that an env raised, with a note that names worker, env and step; else the
-    error as it is.
+    """Raise an env's exception, with a note that names worker, env and step.
+
+    An error that no env raised is raised unchanged.
     """
     original = error.__cause__
     if not isinstance(original, Exception):

@@ -1,11 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Turns the infos of a batch into Gymnasium's form: a dict of arrays over the envs, each with a
-mask `_key`.
+"""Converts infos to Gymnasium's form: a dict of arrays over the envs, each with a mask `_key`.
 
-Runs in the learner. Numbers arrive as columns, so only arrays, strings and objects need a loop over
-the envs. Masks are added last, since an env may itself report a key that looks like the mask of
-another.
+Numbers arrive as columns, so only arrays, strings and objects need a loop over the envs. Masks are
+added last, since an env may report a key that looks like the mask of another. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -24,14 +22,13 @@ OBJECT_KEYS = frozenset(("final_obs",))
 
 
 def batch_infos(infos: Infos, num_envs: int) -> dict[str, Any]:
-    """Return the infos of `num_envs` envs as Gymnasium batches them; {} where no env reported
-    anything.
+    """Return the infos of `num_envs` envs as Gymnasium batches them; {} where no env reported any.
 
     Numbers become (num_envs,) int64, float64 or bool, 0 where an env has none; arrays (num_envs,
-    *shape); dicts are batched in depth; anything else stands in an object array with None for envs
-    without it. What does not fit together (shapes that differ, a dict in one env and a number in
-    another) stands in an object array too, in any order of the envs. Each key k comes with `_k`,
-    (num_envs,) bool, unless envs report a key of that name themselves. All arrays are new.
+    *shape). Dicts are batched recursively. Anything else is put in an object array with None for
+    envs without it, and so are values that do not fit together (different shapes, or a dict in one
+    env and a number in another), in any order of the envs. Each key k comes with `_k`, (num_envs,)
+    bool, unless envs report a key of that name themselves. All arrays are new.
     """
     if not infos:
         return {}
@@ -45,17 +42,18 @@ def batch_infos(infos: Infos, num_envs: int) -> dict[str, Any]:
 
 @dataclass
 class _Entry:
-    """What envs report under one key: (num_envs, ...) values, or a level further down; mask:
-    (num_envs,) bool, who does.
+    """The values of one key.
+
+    Attributes:
+        column: (num_envs, ...) values, or a nested level.
+        mask: (num_envs,) bool, the envs that report it.
     """
 
     column: NDArray[Any] | Level
     mask: NDArray[np.bool_]
 
     def put(self, position: int, value: Any) -> None:
-        """Store the value of one env; the column becomes one of objects if the value does not fit
-        the others.
-        """
+        """Store the value of one env; the column becomes an object array if it does not fit."""
         if isinstance(self.column, dict) and isinstance(value, Mapping):
             _add(self.column, value, position, len(self.mask))
         else:
@@ -63,9 +61,8 @@ class _Entry:
                 self._to_objects()
             assert isinstance(self.column, np.ndarray)
             known = self.column[position]
-            merges = isinstance(known, dict) and isinstance(
-                value, Mapping
-            )  # one dict, whose numbers came before the rest
+            # One dict, whose numbers came before the rest.
+            merges = isinstance(known, dict) and isinstance(value, Mapping)
             self.column[position] = merge(merge({}, known), value) if merges else value
         self.mask[position] = True
 
@@ -100,7 +97,7 @@ def _place_column(
         entry.mask |= present
         _place_column(entry.column, deeper, values, present)
         return
-    for position in np.flatnonzero(present).tolist():  # numbers in some envs, dicts in others
+    for position in np.flatnonzero(present).tolist():  # Numbers in some envs, dicts in others.
         value = values[position].item()
         for inner in reversed(deeper):
             value = {inner: value}
@@ -131,7 +128,7 @@ def _column(key: Any, value: Any, num_envs: int) -> NDArray[Any] | Level:
 
 
 def _fits(column: Any, value: Any) -> bool:
-    """True where `value` can stand in the column without being changed."""
+    """Return whether the column can hold `value` unchanged."""
     if not isinstance(column, np.ndarray) or column.dtype == object:
         return isinstance(column, np.ndarray)
     if (
@@ -139,16 +136,13 @@ def _fits(column: Any, value: Any) -> bool:
         or np.shape(value) != column.shape[1:]
     ):
         return False
-    dtype = (
-        np.min_scalar_type(value) if type(value) is int else np.asarray(value).dtype
-    )  # an int has the width that it needs
+    # An int needs only as many bits as its value.
+    dtype = np.min_scalar_type(value) if type(value) is int else np.asarray(value).dtype
     return np.can_cast(dtype, column.dtype)
 
 
 def _with_masks(level: Level) -> dict[str, Any]:
-    """Return a level as dict, with each mask beside its values; what an env reported itself comes
-    before a mask.
-    """
+    """Return a level as a dict with the masks; an env's own entry takes precedence over a mask."""
     batch: dict[str, Any] = {}
     for key, entry in level.items():
         batch[key] = _with_masks(entry.column) if isinstance(entry.column, dict) else entry.column

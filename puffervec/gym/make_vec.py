@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffervec.make_vec`: gymnasium.make_vec's signature with puffervec's vector envs behind it, and
-Gymnasium ids of the C envs.
+"""`puffervec.make_vec`, with the signature of gymnasium.make_vec, and Gymnasium ids of the C envs.
 
-    gymnasium.make("puffervec.gym:puffervec/CartPole-v1")      and the same with `make_vec`
+    gymnasium.make("puffervec.gym:puffervec/CartPole-v1")      likewise with `make_vec`
 
 Gymnasium imports the module before the colon, which registers them (puffervec/gym/__init__.py).
-Since version 1.0 it no longer looks for installed packages by itself, so a plain id needs `import
+Since version 1.0 it no longer searches installed packages, so a plain id needs `import
 puffervec.gym` first. Env NAME of an installed package is `puffervec/NAME-v0`. Runs in the learner.
 """
 
@@ -40,7 +39,7 @@ SINGLE = "puffervec.gym.single:NativeEnvView"
 PLAIN = "puffervec.gym.native:NativeVectorEnv"
 FLATTENED = "puffervec.gym.native:flattened"
 
-# id without namespace -> (name of the C env, vector entry point)
+# By id without namespace: name of the C env, vector entry point.
 REGISTERED = {
     "TagGridWorld-v0": ("tag_grid", FLATTENED),
     "TagContinuous-v0": ("tag_continuous", FLATTENED),
@@ -51,23 +50,21 @@ REGISTERED = {
 
 
 def ids() -> dict[str, tuple[str, str]]:
-    """Return what REGISTERED says, and the same for the envs of installed packages, none of which
-    is loaded.
-    """
+    """Return REGISTERED with the envs of installed packages, none of which is loaded."""
     built_in = {env for env, _ in REGISTERED.values()}
-    # Rows of several agents stand side by side; with one agent that is the plain vector env. Ids
-    # have no other letters.
+    # Rows of several agents become envs; with one agent this is the plain vector env. Gymnasium's
+    # ids allow only these letters.
     others = [name for name in names() if name not in built_in and re.fullmatch(r"[\w-]+", name)]
     return {**REGISTERED, **{f"{name}-v0": (name, FLATTENED) for name in others}}
 
 
 def id_of(env: str) -> str | None:
-    """Return the Gymnasium id of a C env by its name, None if there is none of that name."""
+    """Return the Gymnasium id of a C env by its name; None: it has none."""
     return next((f"{NAMESPACE}/{id}" for id, (name, _) in ids().items() if name == env), None)
 
 
 def register_envs() -> None:
-    """Register the C envs with Gymnasium; those that are there already stay."""
+    """Register the C envs with Gymnasium, except those that are registered already."""
     for name, (env, vector_entry_point) in ids().items():
         id = f"{NAMESPACE}/{name}"
         if id not in gymnasium.registry:
@@ -91,23 +88,24 @@ def make_vec(
 
     Args:
         id: a Gymnasium id ("CartPole-v1", "module:Env-v0"), the name of a C env ("tag_grid", or
-            your own), or an EnvSpec, such as `spec` of what this function returned.
+            your own), or an EnvSpec, such as `spec` of an env that this function returned.
         num_envs: copies of the env.
         vectorization_mode: "async": worker processes; "sync": all in this process;
             "vector_entry_point": the env's own vector env. None: "vector_entry_point" for ids in
-            the namespace "puffervec", which are C envs, else "async".
+            the namespace "puffervec", which are C envs, otherwise "async".
         vector_kwargs: arguments for `AsyncVectorEnv` or `SyncVectorEnv`.
         wrappers: functions that wrap each sub-env, innermost first.
         kwargs: arguments for the env.
-    Returns:
-        a gymnasium.vector.VectorEnv, to be closed by `close`.
+
+    Returns: a gymnasium.vector.VectorEnv, to be closed by `close`.
+
     Raises:
-        gymnasium.error.Error: an unknown id, or arguments that the mode cannot use. ValueError: an
-            unknown mode.
+        gymnasium.error.Error: an unknown id, or arguments that the mode cannot use.
+        ValueError: an unknown mode.
     """
     spec = copy.deepcopy(id) if isinstance(id, EnvSpec) else copy.deepcopy(_find(id))
     env_kwargs, spec.kwargs = {**spec.kwargs}, {}
-    # What an EnvSpec from an earlier call holds comes before the arguments, as in Gymnasium.
+    # Values in an EnvSpec of an earlier call take precedence over arguments, as in Gymnasium.
     num_envs = env_kwargs.pop("num_envs", num_envs)
     mode = _mode(spec, env_kwargs.pop("vectorization_mode", vectorization_mode))
     vector_kwargs = dict(env_kwargs.pop("vector_kwargs", vector_kwargs) or {})
@@ -130,11 +128,9 @@ def make_vec(
 
 
 def _find(id: str) -> EnvSpec:
-    """Return the spec of an id, with the newest version where it names none; "module:id" imports
-    the module first.
-    """
+    """Return the spec of an id, by default with the newest version; import the module first."""
     if not isinstance(id, str):
-        raise ConfigError(f"id is {id!r}: give a text such as 'CartPole-v1', or an EnvSpec")
+        raise ConfigError(f"id is {id!r}: must be a text such as 'CartPole-v1', or an EnvSpec")
     module, _, name = id.rpartition(":")
     register_envs()
     if module:
@@ -163,7 +159,7 @@ def _mode(spec: EnvSpec, mode: VectorizeMode | str | None) -> VectorizeMode:
 def make_one(
     spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Wrapper]
 ) -> gymnasium.Env[Any, Any]:
-    """Make one sub-env; runs where the env will live."""
+    """Make one sub-env; runs where the env will be."""
     env = gymnasium.make(spec, **copy.deepcopy(dict(kwargs)))
     for wrapper in wrappers:
         env = wrapper(env)
@@ -177,15 +173,15 @@ def _from_entry_point(
     wrappers: Sequence[Wrapper],
     env_kwargs: dict[str, Any],
 ) -> VectorEnv[Any, Any, Any]:
-    refused = {
+    unusable = {
         "vector_kwargs": vector_kwargs,
         "wrappers": wrappers,
         "additional_wrappers": spec.additional_wrappers,
     }
-    for name, value in refused.items():
+    for name, value in unusable.items():
         if value:
             raise gymnasium.error.Error(
-                f"{name} is {value!r}, which the mode 'vector_entry_point' cannot use: give it none"
+                f"{name} is {value!r}, which the mode 'vector_entry_point' cannot use: leave it out"
             )
     entry_point = spec.vector_entry_point
     if entry_point is None:
@@ -201,31 +197,33 @@ def _from_entry_point(
 
 
 def _check_metadata(envs: VectorEnv[Any, Any, Any]) -> None:
-    """Warn where a user's own vector env does not say when its envs are reset: Gymnasium's vector
-    wrappers ask for that.
-    """
-    found = envs.metadata.get("autoreset_mode")
-    if not isinstance(found, AutoresetMode):
+    """Warn where a user's vector env has no autoreset mode, which Gymnasium's wrappers need."""
+    mode = envs.metadata.get("autoreset_mode")
+    if not isinstance(mode, AutoresetMode):
         logger.warn(
             f"The VectorEnv ({envs}) is missing AutoresetMode metadata: "
-            f"metadata['autoreset_mode'] is {found!r}, give it a member of "
+            f"metadata['autoreset_mode'] is {mode!r}: set it to a member of "
             "gymnasium.vector.AutoresetMode"
         )
 
 
 def _spec_of(
-    spec: EnvSpec, num_envs: int, mode: VectorizeMode, vector_kwargs: dict[str, Any], wrappers: Sequence[Wrapper],
+    spec: EnvSpec,
+    num_envs: int,
+    mode: VectorizeMode,
+    vector_kwargs: dict[str, Any],
+    wrappers: Sequence[Wrapper],
     env_kwargs: dict[str, Any],
-) -> EnvSpec:  # fmt: skip
+) -> EnvSpec:
     """Return a spec from which `make_vec` makes the same vector env again."""
-    made = copy.deepcopy(spec)
-    made.kwargs = {**env_kwargs, "vectorization_mode": mode.value}
+    result = copy.deepcopy(spec)
+    result.kwargs = {**env_kwargs, "vectorization_mode": mode.value}
     extra = {
         "num_envs": (num_envs, 1),
         "vector_kwargs": (vector_kwargs, {}),
         "wrappers": (wrappers, ()),
     }
-    made.kwargs.update(
+    result.kwargs.update(
         {name: value for name, (value, default) in extra.items() if value != default}
     )
-    return made
+    return result

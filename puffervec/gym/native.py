@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""C envs as a gymnasium.vector.VectorEnv: the vector entry point of the ids in the `puffervec`
-namespace.
+"""C envs as a gymnasium.vector.VectorEnv: the vector entry point of the ids `puffervec/...`.
 
-Runs in the learner. An env with several agents fills several rows, which appear here as envs of
-their own, side by side:
+Runs in the learner. An env with several agents fills several rows, which appear here as separate
+envs:
 
     4 envs of 11 agents:  num_envs = 44, env e's agent a is row 11 e + a
 """
@@ -21,33 +20,35 @@ from numpy.typing import NDArray
 from puffervec.errors import ConfigError
 from puffervec.gym import arguments
 from puffervec.gym.base import Seed, Step, send
-from puffervec.gym.rows import copied, row_of
+from puffervec.gym.rows import copy_batch, row_of
 from puffervec.gym.two_part import TwoPartVectorEnv
 from puffervec.vec.backends import make
 from puffervec.vec.vector_env import VectorEnv as CoreVectorEnv
 
 
 class RowStatistics:
-    """Sums rewards and steps of every row, and reports both when its episode ends, as Gymnasium's
-    RecordEpisodeStatistics.
+    """Sums rewards and steps of every row, and reports them when its episode ends.
 
-    Envs with one agent leave a record per episode, which costs nothing while none ends; the records
-    of envs with several agents are not per row, so their rows are summed here, with a few NumPy
-    calls per step.
+    The reports are those of Gymnasium's RecordEpisodeStatistics. Envs with one agent leave a record
+    per episode, which costs nothing while none ends. The records of envs with several agents are
+    not per row, so their rows are summed here, with a few NumPy calls per step.
 
     Only transitions of live agents count: rows without an agent, and the steps that autoreset
-        spends on a reset, do not.
+    spends on a reset, do not.
     """
 
     def __init__(self, key: str, rows: int, mode: AutoresetMode) -> None:
-        """Args: key: under which infos report episodes. rows: their number."""
+        """Args: key: of episodes in infos; rows: their number; mode: of autoreset."""
         self._key, self._same_step = key, mode is AutoresetMode.SAME_STEP
         self._returns, self._lengths = np.zeros(rows), np.zeros(rows, np.int64)
-        self._acts = np.zeros(rows, np.bool_)  # the row's next action counts
+        self._acts = np.zeros(rows, np.bool_)  # Whether the row's next action counts.
 
     def begin(self, reset: NDArray[np.bool_], masks: NDArray[np.bool_]) -> None:
-        """Take in a reset of the rows in `reset`, (rows,) bool; `masks`, (rows,) bool: the rows
-        with a live agent.
+        """Take in a reset.
+
+        Args:
+            reset: (rows,) the rows that were reset.
+            masks: (rows,) the rows with a live agent.
         """
         self._returns[reset], self._lengths[reset] = 0.0, 0
         self._acts[reset] = masks[reset]
@@ -80,8 +81,11 @@ def add_records(
     """Add the records of finished episodes, at most one per env, to `batch` under `key`.
 
     Args:
-        episodes: (n,) records of puffervec.core.slab.RECORD_DTYPE. names: what the env calls the
-            values of its records.
+        batch: infos to add to.
+        key: of the records.
+        episodes: (n,) records of puffervec.core.slab.RECORD_DTYPE.
+        names: of the values of the env's records.
+        num_envs: number of envs.
     """
     if not len(episodes):
         return
@@ -103,20 +107,22 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
     """Many copies of a C env, stepped by worker processes.
 
     Calls in two parts (`step_async`, `step_wait`, ...) and their errors are those of Gymnasium's
-    AsyncVectorEnv. `call`, `get_attr` and `set_attr` say that C envs have no Python attributes:
-    `core.peek` and `core.counters` show what they have. Actions out of range act as the no-op
-    (strict=True: are refused). Infos of envs with several agents have "mask", (num_envs,) bool: the
-    rows with a live agent's observation or its last step.
+    AsyncVectorEnv. `call`, `get_attr` and `set_attr` raise, as C envs have no Python attributes;
+    use `core.peek` and `core.counters`. Actions out of range act as the no-op (strict=True: are
+    refused). Infos of envs with several agents have "mask", (num_envs,) bool: the rows with a live
+    agent's observation or its last step.
 
-    >>> envs = NativeVectorEnv("tag_grid", num_envs=4, flatten_agents=True, backend="serial", num_taggers=10)
+    >>> envs = NativeVectorEnv("tag_grid", 4, flatten_agents=True, backend="serial", num_taggers=10)
     >>> observations, infos = envs.reset(seed=0)
     >>> envs.num_envs, observations.shape
     (44, (44, 45))
     >>> envs.close()
 
     Attributes:
-        num_envs: rows: envs times agents. agents: rows per env. core: the puffervec vector env
-        underneath. The others as in gymnasium.vector.VectorEnv.
+        num_envs: rows: envs times agents.
+        agents: rows per env.
+        core: the puffervec vector env underneath.
+        The others are as in gymnasium.vector.VectorEnv.
     """
 
     def __init__(
@@ -140,18 +146,20 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         """Start the workers.
 
         Args:
-            env: name of a C env. num_envs: copies of it.
+            env: name of a C env.
+            num_envs: copies of it.
             flatten_agents: show each agent of an env with several agents as a separate env.
             autoreset_mode: an AutoresetMode or its value: "NextStep", "SameStep", "Disabled".
             copy: return copies of the observations; False: views, valid until the next call of
-            `step` or `reset`.
+                `step` or `reset`.
             backend, num_workers, pin, strict, timeout_s, start_method: as in `puffervec.make`.
-            stats_key: the key under which infos report finished episodes, {"r": return, "l":
-                length}, each (num_envs,) with masks, and the named values of the env's records
-                where it has one agent; None for none. Not "episode" by default, which Gymnasium's
+            stats_key: key of finished episodes in infos, {"r": return, "l": length}, each
+                (num_envs,) with masks, and the named values of the env's records where it has one
+                agent; None for none. Not "episode" by default, which Gymnasium's
                 RecordEpisodeStatistics claims for itself.
             render_mode: None; `gymnasium.make` makes one env with pictures.
             settings: of the env, as its config names them.
+
         Raises:
             ConfigError: a setting that cannot be used, or an env with several agents without
                 flatten_agents=True.
@@ -165,36 +173,44 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         self.copy = copy
         self.core = make(
-            env, env_kwargs=settings, backend=backend, num_envs=num_envs, num_workers=num_workers, seed=None,
-            autoreset_mode=arguments.AUTORESET[self.autoreset_mode], pin=pin, strict=strict, timeout_s=timeout_s,
+            env,
+            env_kwargs=settings,
+            backend=backend,
+            num_envs=num_envs,
+            num_workers=num_workers,
+            seed=None,
+            autoreset_mode=arguments.AUTORESET[self.autoreset_mode],
+            pin=pin,
+            strict=strict,
+            timeout_s=timeout_s,
             start_method=start_method,
-        )  # fmt: skip
+        )
         try:
             self._describe(env, flatten_agents)
         except BaseException:
             self.core.close()
             raise
-        self._reset_rows = np.ones(self.num_envs, np.bool_)  # those of the reset under way
-        # C envs that have a task for the reset under way.
-        self._tasked: NDArray[np.intp] | None = None
+        self._reset_rows = np.ones(self.num_envs, np.bool_)  # Of the pending reset.
+        # C envs that have a task for the pending reset.
+        self._envs_with_task: NDArray[np.intp] | None = None
         self._stats_key = stats_key
-        summed = stats_key is not None and self.agents > 1
+        sums = stats_key is not None and self.agents > 1
         self._statistics = (
-            RowStatistics(stats_key or "", self.num_envs, self.autoreset_mode) if summed else None
+            RowStatistics(stats_key or "", self.num_envs, self.autoreset_mode) if sums else None
         )
 
     def _describe(self, env: str, flatten_agents: bool) -> None:
-        """Take spaces and numbers of rows from the core."""
+        """Read spaces and numbers of rows from the core."""
         spec = self.core.spec
         if len(spec.groups) > 1:
             raise ConfigError(
-                f"{env!r} has agents of {len(spec.groups)} kinds with own spaces: use "
+                f"{env!r} has agents of {len(spec.groups)} kinds with different spaces: use "
                 "puffervec.pettingzoo"
             )
         self.agents = spec.agents
         if self.agents > 1 and not flatten_agents:
             raise ConfigError(
-                f"{env!r} has {self.agents} agents: give flatten_agents=True to show each as a "
+                f"{env!r} has {self.agents} agents: use flatten_agents=True to show each as a "
                 "separate env, or use puffervec.pettingzoo"
             )
         self.num_envs = self.core.num_agents
@@ -206,23 +222,22 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         )
 
     def reset_async(self, seed: Seed = None, options: Mapping[str, Any] | None = None) -> None:
-        """Start a reset of all envs, or of those in `options["reset_mask"]`; `reset_wait` returns
-        its results.
+        """Start a reset of all envs, or of those in `options["reset_mask"]`, for `reset_wait`.
 
         Args:
             seed: C env i gets seed + i, or the i-th entry of a sequence with one per C env (not per
-                row; entries may be None);
-                None: the envs go on with their next episodes, and begin with random ones.
-            options: "reset_mask": (num_envs,) bool, the same for all agents of an env; "task":
-                which task (scene, start layout) the envs that are reset run next, one whole number
-                or one per C env.
+                row; entries may be None); None: the envs continue with their next episodes, and
+                begin with random ones.
+            options: "reset_mask": (num_envs,) bool, equal for all agents of an env; "task": the
+                task (scene, start layout) that the envs run next, one whole number or one per C
+                env.
+
         Raises:
-            ValueError, TypeError: seeds, a mask or tasks that cannot be used, or an option that is
-                neither.
+            ValueError, TypeError: seeds, a mask or tasks that cannot be used, or another option.
         """
         super().reset_async(seed, options)
         if isinstance(seed, (int, np.integer)):
-            VectorEnv.reset(self, seed=int(seed))  # seeds np_random
+            VectorEnv.reset(self, seed=int(seed))  # This seeds np_random.
 
     def _send_reset(
         self,
@@ -231,10 +246,9 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         options: dict[str, Any] | None,
     ) -> None:
         arguments.check_options(options, ("reset_mask", "task"), self.core.env.name)
-        envs = (
-            None if mask is None or mask.all() else self._whole_envs(mask)
-        )  # a mask of all may come first, one of some not
-        self._forget_tasks()  # of a reset that timed out
+        # A mask of all envs may come first, a mask of some may not.
+        envs = None if mask is None or mask.all() else self._whole_envs(mask)
+        self._clear_tasks()  # Of a reset that timed out.
         if options and options.get("task") is not None:
             self._set_tasks(envs, options["task"])
         self.core.async_reset(seeds, mask=envs)
@@ -242,13 +256,13 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
 
     def _recv_reset(self, timeout_s: float | None) -> tuple[Any, dict[str, Any]]:
         observations, _, _, _, _, _, masks = self.core.recv(timeout_s)
-        self._forget_tasks()  # they were for this reset only
+        self._clear_tasks()  # They were for this reset only.
         if self._statistics is not None:
             self._statistics.begin(self._reset_rows, masks)
-        return (copied(observations) if self.copy else observations), self._infos({}, masks)
+        return (copy_batch(observations) if self.copy else observations), self._infos({}, masks)
 
     def _whole_envs(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return (C envs,) from a mask over rows, which must treat the agents of an env alike."""
+        """Return (C envs,) of a mask over rows, whose agents of one env must be equal."""
         table = mask.reshape(-1, self.agents)
         some: NDArray[np.bool_] = np.any(table, axis=1)
         torn = np.flatnonzero(some != np.all(table, axis=1)).tolist()
@@ -263,22 +277,22 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         if np.ndim(tasks) and len(tasks) != self.core.num_envs:
             raise ConfigError(
                 f"options['task'] has {len(tasks)} entries for {self.core.num_envs} envs of "
-                f"{self.core.env.name!r}: give one per env, or one number"
+                f"{self.core.env.name!r}: must have one per env, or be one number"
             )
         ids = np.arange(self.core.num_envs) if envs is None else np.flatnonzero(envs)
         self.core.set_tasks(ids, np.asarray(tasks)[ids] if np.ndim(tasks) else tasks)
-        self._tasked = ids
+        self._envs_with_task = ids
 
-    def _forget_tasks(self) -> None:
-        """Let envs that were told a task draw their own again."""
-        if self._tasked is not None:
-            self.core.set_tasks(self._tasked, -1)
-            self._tasked = None
+    def _clear_tasks(self) -> None:
+        """Let envs that were given a task draw tasks again."""
+        if self._envs_with_task is not None:
+            self.core.set_tasks(self._envs_with_task, -1)
+            self._envs_with_task = None
 
     def _send_step(self, actions: Any) -> None:
         if np.ndim(actions) == 0:
             raise TypeError(
-                f"Unable to iterate over the actions {actions!r}: give one action per row "
+                f"Unable to iterate over the actions {actions!r}: they need one action per row "
                 f"({self.num_envs})"
             )
         send(self.core, actions)
@@ -296,7 +310,7 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
                 batch, self._stats_key, infos.episodes, self.core.spec.record_names, self.num_envs
             )
         return (
-            copied(observations) if self.copy else observations,
+            copy_batch(observations) if self.copy else observations,
             rewards.astype(np.float64),
             terminals.copy(),
             truncations.copy(),
@@ -321,14 +335,12 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         return self.core.get_attr(name)
 
     def _one_each(self, values: Any) -> list[Any]:
-        return [values] * self.core.num_envs  # the core refuses any, and says why
+        return [values] * self.core.num_envs  # The core raises for any value.
 
     def render(self) -> None:
-        """Return None: there is nothing to show step by step."""
+        """Return None: vector envs have no pictures."""
 
 
 def flattened(**arguments: Any) -> NativeVectorEnv:
-    """Make a NativeVectorEnv with flatten_agents=True: the vector entry point of envs with several
-    agents.
-    """
+    """Make a NativeVectorEnv with flatten_agents=True: a vector entry point for Gymnasium."""
     return NativeVectorEnv(**{"flatten_agents": True, **arguments})

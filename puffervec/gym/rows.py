@@ -1,11 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Batches in Gymnasium's form: of actions, as users give them, into what a vector env sends; of
-observations, from its rows.
+"""Conversion of action batches into what `send` takes, and of observation rows into batches.
 
-Runs in the learner. Each env gets what Gymnasium's own vector envs would pass to it: numbers keep
-the type in which they were given, even if the space has another one, and values may be out of
-range.
+Each env gets what Gymnasium's own vector envs would pass to it: numbers keep the type in which they
+were passed, even if the space has another one, and values may be out of range. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -27,9 +25,7 @@ from puffervec.workers.python.emulation.layout import LEAF_SPACES
 
 
 class ActionWriter:
-    """Checks batches of actions of one group of rows and brings them into the form that `send`
-    takes.
-    """
+    """Checks batches of actions of one group of rows and converts them for `send`."""
 
     def __init__(
         self,
@@ -38,68 +34,72 @@ class ActionWriter:
         batched: gymnasium.Space[Any],
         num_envs: int,
     ) -> None:
-        """Args: plan: the layout of a row, None if rows hold no actions. single, batched: spaces of
-        one env and of all envs.
+        """Store the layout.
+
+        Args:
+            plan: the layout of a row, None if rows hold no actions.
+            single, batched: spaces of one env and of all envs.
+            num_envs: number of envs.
         """
         self._single, self._batched, self._num_envs = single, batched, num_envs
         self._row_dtype = plan.row_dtype if plan is not None and plan.is_plain else None
         self._shape = (num_envs, *(single.shape or ()))
 
     def rows(self, actions: Any) -> Any:
-        """Return what `send` wants: an array that fits the rows, or `Native`.
+        """Return the argument of `send`: an array that fits the rows, or `Native`.
 
         Args:
             actions: an element of the batched action space, or a list or tuple with one action per
                 env; numbers of any type. Where the space is a Tuple or a Dict, a tuple (or list) or
                 dict of its parts, each with one entry per env.
+
         Raises:
-            ActionError (a ValueError): too few or too many, or a part is missing. TypeError: not
-            iterable.
+            ActionError: (a ValueError) too few or too many, or a part is missing.
+            TypeError: not iterable.
         """
         if not isinstance(self._single, LEAF_SPACES):
             return Native(self.one_by_one(actions))
         array = np.asarray(actions)
         if array.ndim == 0:
             raise TypeError(
-                f"Unable to iterate over the actions {actions!r}: give one action per env "
+                f"Unable to iterate over the actions {actions!r}: they need one action per env "
                 f"({self._num_envs})"
             )
         self._check_count(len(array), "actions")
         if array.shape != self._shape:
-            array = self._reshaped(array)
+            array = self._reshape(array)
         if array.dtype == self._row_dtype:
             return array
         if array.dtype.kind not in "biuf":
             raise ActionError(
-                f"actions have dtype {array.dtype}: give numbers of shape {self._shape}"
+                f"actions have dtype {array.dtype}: must be numbers of shape {self._shape}"
             )
-        return Native(array.copy())  # an env may keep its own
+        return Native(array.copy())  # An env may keep its action.
 
-    def _reshaped(self, array: NDArray[Any]) -> NDArray[Any]:
+    def _reshape(self, array: NDArray[Any]) -> NDArray[Any]:
         if array.size != int(np.prod(self._shape)):
             raise ActionError(
-                f"actions have shape {array.shape}: give numbers of shape {self._shape}"
+                f"actions have shape {array.shape}: must be numbers of shape {self._shape}"
             )
         return array.reshape(self._shape)
 
     def one_by_one(self, actions: Any) -> list[Any]:
-        """Return the actions of all envs as a list. Raises as `rows`."""
+        """Return the actions of all envs as a list. Raises: as `rows`."""
         for where, count in _counts(self._single, actions, "actions"):
             self._check_count(count, where)
         return list(iterate(self._batched, actions))
 
     def _check_count(self, count: int, where: str) -> None:
         if count != self._num_envs:
-            raise ActionError(f"{where}: {count} for {self._num_envs} envs: give one per env")
+            raise ActionError(f"{where}: {count} for {self._num_envs} envs: must have one per env")
 
 
 def _counts(single: gymnasium.Space[Any], actions: Any, where: str) -> Iterator[tuple[str, int]]:
-    """Yield (name, number of entries) for each part of a batch of actions of an env's space
-    `single`.
+    """Yield (name, number of entries) for each part of a batch of actions.
 
     Raises:
-        ActionError: a part of a Tuple or Dict is missing, or a Tuple has one too many. TypeError: a
-            part without entries.
+        ActionError: a part of a Tuple or Dict is missing, or a Tuple has one too many.
+        TypeError: a part without entries.
     """
     if isinstance(single, spaces.Dict):
         missing = [
@@ -107,8 +107,8 @@ def _counts(single: gymnasium.Space[Any], actions: Any, where: str) -> Iterator[
         ]
         if missing:
             raise ActionError(
-                f"{where} have no {missing[0]!r}: give a dict of {list(single.spaces)}, one entry "
-                "per env each"
+                f"{where} have no {missing[0]!r}: must be a dict of {list(single.spaces)}, one "
+                "entry per env each"
             )
         for key, space in single.spaces.items():
             yield from _counts(space, actions[key], f"{where}[{key!r}]")
@@ -118,52 +118,49 @@ def _counts(single: gymnasium.Space[Any], actions: Any, where: str) -> Iterator[
             or isinstance(actions, Mapping)
             or len(actions) != len(single.spaces)
         ):
-            found = len(actions) if isinstance(actions, Sized) else repr(actions)
+            count = len(actions) if isinstance(actions, Sized) else repr(actions)
             raise ActionError(
-                f"{where}: {found} for the {len(single.spaces)} parts of {single}: give a tuple, "
-                "one entry per env in each"
+                f"{where}: {count} for the {len(single.spaces)} parts of {single}: must be a "
+                "tuple, one entry per env in each"
             )
-        for part, (space, entries) in enumerate(zip(single.spaces, actions, strict=True)):  # type: ignore[call-overload]
+        pairs = zip(single.spaces, actions, strict=True)  # type: ignore[call-overload]
+        for part, (space, entries) in enumerate(pairs):
             yield from _counts(space, entries, f"{where}[{part}]")
     elif isinstance(actions, Sized) and getattr(actions, "shape", True) != ():
         yield where, len(actions)
     else:
-        raise TypeError(f"Unable to iterate over {where}, {actions!r}: give one entry per env")
+        raise TypeError(f"Unable to iterate over {where}, {actions!r}: must have one entry per env")
 
 
 class ObservationReader:
     """Reads the observations of one group of rows."""
 
     def __init__(self, plan: ObservationPlan, copy: bool) -> None:
-        """Args: plan: the layout of a row. copy: return copies instead of views on shared memory."""
+        """Args: plan: the layout of a row; copy: return copies, not views on shared memory."""
         self._plan, self._copy = plan, copy
         self._rows: NDArray[Any] | None = None
         self._views: Any = None
 
     def read(self, rows: NDArray[Any]) -> Any:
-        """Return the batched observation that stands in `rows`, (N, *row_shape).
+        """Return the batched observation of `rows`, (N, *row_shape).
 
-        Aliasing: with copy=False views on `rows`, valid until the next step; else new arrays.
+        Aliasing: with copy=False views on `rows`, valid until the next step; otherwise new arrays.
         """
-        if rows is not self._rows:  # the same array every time, unless the backend copies
+        if rows is not self._rows:  # The same array every time, unless the backend copies.
             self._rows, self._views = rows, self._plan.views(rows)
-        return copied(self._views) if self._copy else self._views
+        return copy_batch(self._views) if self._copy else self._views
 
     def take(self, infos: Infos) -> Infos:
-        """Return the infos as they are: observations stand in the rows."""
+        """Return the infos unchanged: observations are in the rows."""
         return infos
 
     def final(self, rows: NDArray[Any], index: int) -> Any:
-        """Return the single observation that stands in row `index`, of Discrete as int; nothing of
-        it is shared memory.
-        """
+        """Return a copy of the single observation in row `index`, with int for Discrete."""
         return _with_ints(self._plan.nativize(rows[index].copy()))
 
 
 def _with_ints(value: Any) -> Any:
-    """Return nested dicts and tuples with NumPy's integers as int, which is what envs return for a
-    Discrete.
-    """
+    """Return nested dicts and tuples with int for NumPy's integers, as envs return for Discrete."""
     if isinstance(value, dict):
         return {key: _with_ints(part) for key, part in value.items()}
     if isinstance(value, tuple):
@@ -171,7 +168,7 @@ def _with_ints(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-def copied(batch: Any) -> Any:
+def copy_batch(batch: Any) -> Any:
     """Return a deep copy of nested dicts and tuples of arrays."""
     return row_of(batch, ())
 

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Carries values of spaces without a fixed size (Text, Graph, Sequence, OneOf, custom ones) for
-Gymnasium's vector envs.
+"""A side channel for values of spaces without a fixed size (Text, Graph, Sequence, OneOf, custom).
 
-A row of the slab cannot hold them, so they travel beside it: observations as an entry of the info,
-actions as `puffervec.core.actions.Native`. With worker processes that costs pickling; envs with
-other spaces pay nothing. `SideChannelWrapper` runs where the env lives, `SideChannelReader` in the
+A row of the slab cannot hold them, so they travel separately: observations as an entry of the info,
+actions as `puffervec.core.actions.Native`. With worker processes this costs pickling; envs with
+other spaces pay nothing. `SideChannelWrapper` runs where the env is, `SideChannelReader` in the
 learner.
 """
 
@@ -31,14 +30,14 @@ KEY = "puffervec.observation"
 
 @dataclass(frozen=True)
 class SideChannelNeeds:
-    """Which values of an env have to travel beside the rows."""
+    """Which values of an env need the side channel."""
 
     observations: bool
     actions: bool
 
     @classmethod
     def of(cls, env: gymnasium.Env[Any, Any]) -> SideChannelNeeds:
-        """Look at the spaces of an env."""
+        """Return the needs of an env's spaces."""
         return cls(
             not _fits(ObservationPlan, env.observation_space),
             not _fits(ActionPlan, env.action_space),
@@ -57,9 +56,7 @@ def _fits(plan: type[ObservationPlan] | type[ActionPlan], space: gymnasium.Space
 
 
 class SideChannelWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Puts observations into infos, takes actions from beside the rows, and shows spaces that fit a
-    row instead.
-    """
+    """Puts observations into infos, takes actions from the side channel, and shows row spaces."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], needs: SideChannelNeeds) -> None:
         super().__init__(env)
@@ -70,28 +67,27 @@ class SideChannelWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
             self.action_space = spaces.Discrete(1)
 
     def get_wrapper_attr(self, name: str) -> Any:
-        """Return an attribute, as if this wrapper were not there."""
+        """Return an attribute of the wrapped env."""
         return self.env.get_wrapper_attr(name)
 
     def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
-        """Set an attribute, as if this wrapper were not there."""
+        """Set an attribute of the wrapped env."""
         return self.env.set_wrapper_attr(name, value, force=force)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        return self._packed(*self.env.reset(seed=seed, options=options))
+        return self._pack(*self.env.reset(seed=seed, options=options))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        observation, info = self._packed(observation, info)
+        observation, info = self._pack(observation, info)
         return observation, reward, terminated, truncated, info
 
-    def _packed(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def _pack(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         if not self._needs.observations:
             return observation, info
-        # In a list, so that infos carry it in one piece, as neither a number nor a dict; a copy,
-        # since envs reuse their arrays.
+        # A list keeps infos from treating it as a number or dict; a copy, since envs reuse arrays.
         return np.zeros(1, np.uint8), {**info, KEY: [copy.deepcopy(observation)]}
 
 
@@ -108,9 +104,9 @@ class SideChannelReader:
         self._final.clear()
         rest = []
         for position, info in infos.others:
-            left, found = _split(info)
-            if found is not None:
-                self._current[position] = found[0]
+            left, boxed = _split(info)
+            if boxed is not None:
+                self._current[position] = boxed[0]
             final, last = _split(left.get("final_info", {}))
             if last is not None:
                 self._final[position] = last[0]
@@ -124,7 +120,7 @@ class SideChannelReader:
         return Infos(numeric=infos.numeric, others=rest)
 
     def read(self, rows: NDArray[Any]) -> Any:
-        """Return the batched observation; new, whatever stands in `rows`."""
+        """Return the batched observation as new arrays; `rows` are not read."""
         empty: Any = create_empty_array(self._single, n=len(self._current), fn=np.zeros)
         return concatenate(self._single, self._current, empty)
 
@@ -140,11 +136,11 @@ def _split(info: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
     return {key: value for key, value in info.items() if key != KEY}, info[KEY]
 
 
-def fitting(env: gymnasium.Env[Any, Any], needs: SideChannelNeeds) -> gymnasium.Env[Any, Any]:
-    """Return an env with spaces that fit rows: the env itself where they do."""
+def wrap(env: gymnasium.Env[Any, Any], needs: SideChannelNeeds) -> gymnasium.Env[Any, Any]:
+    """Return an env with spaces that fit rows: the env itself where its spaces do."""
     return SideChannelWrapper(env, needs) if needs else env
 
 
-def make_fitting(env_fn: Any, needs: SideChannelNeeds) -> gymnasium.Env[Any, Any]:
-    """Make an env with spaces that fit rows; runs where the env will live."""
-    return fitting(env_fn(), needs)
+def make_wrapped(env_fn: Any, needs: SideChannelNeeds) -> gymnasium.Env[Any, Any]:
+    """Make an env with spaces that fit rows; runs where the env will be."""
+    return wrap(env_fn(), needs)

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""One C env as a plain gymnasium.Env, in this process: for `gymnasium.make`, for looking at an env,
-for tests.
+"""One C env as a plain gymnasium.Env in this process: for `gymnasium.make`, inspection and tests.
 
 An env with several agents appears as one env in which a single player moves all of them.
 """
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 import puffervec.envs
 from puffervec.errors import CallOrderError, ConfigError
-from puffervec.gym.rows import copied, row_of
+from puffervec.gym.rows import copy_batch, row_of
 from puffervec.vec.backends import make
 from puffervec.vec.settings import MOST_SEED
 from puffervec.vec.vector_env import VectorEnv
@@ -30,7 +29,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
 
     With one agent, spaces, reward and flags are the agent's. With A agents an observation is (A,
     F), an action has one entry per agent, the reward is the mean over the live agents, and the
-    episode ends when no agent is left (truncated if any agent's last step was); `info` then has
+    episode ends when no agent is left (truncated if any agent's last step was). `info` then has
     "rewards" (A,) float32 and "terminals", "truncations", "mask", (A,) bool each: `mask` is True
     for agents that are alive or took their last step. At the end of an episode `info["record"]` has
     "r" and "l", the sum of the rewards and the number of steps.
@@ -42,17 +41,20 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
     >>> env.close()
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012  # as Gymnasium declares it
+    # As Gymnasium declares it.
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
 
     def __init__(self, env: str, render_mode: str | None = None, **settings: Any) -> None:
         """Open the env.
 
         Args:
-            env: name of a C env. render_mode: "rgb_array" where the env has pictures, or None.
-                settings: of the env, as its config names them.
+            env: name of a C env.
+            render_mode: "rgb_array" where the env has pictures, or None.
+            settings: of the env, as its config names them.
+
         Raises:
-            ConfigError: a setting that cannot be used, or an env whose agents are of several kinds.
-                MissingExtraError: no package to draw with.
+            ConfigError: a setting that cannot be used, or an env with several kinds of agents.
+            MissingExtraError: no package to draw with.
         """
         native = puffervec.envs.get(env)
         if render_mode is not None and (render_mode != "rgb_array" or not native.has_pictures):
@@ -61,7 +63,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         if not native.has_pictures:
             self.metadata = {"render_modes": []}
         self.render_mode = render_mode
-        self._core = _opened(env, settings)
+        self._core = _open_core(env, settings)
         if len(self._core.spec.groups) > 1:
             raise ConfigError(
                 f"{env!r} has agents of {len(self._core.spec.groups)} kinds: use "
@@ -74,7 +76,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         self.observation_space, self.action_space = self._core.single_observation_space, single
         if self._agents > 1:
             self.observation_space = self._core.observation_space
-            self.action_space = _joint(single, self._agents)
+            self.action_space = _joint_space(single, self._agents)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -83,9 +85,10 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
 
         Args:
             seed: of the env; None: the next episode of the same seed (a random one at first).
-                options: "task": which task (scene, start layout) to run.
-        Returns:
-            (observation, info); arrays are new.
+            options: "task": the task (scene, start layout) to run.
+
+        Returns: (observation, info); arrays are new.
+
         Raises:
             ConfigError: another option, or a seed or task that cannot be used.
         """
@@ -94,7 +97,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         if seed is None and first:
             seed = int(self.np_random.integers(MOST_SEED))
         observations, _ = self._core.reset(seed, options=options)
-        self._core.set_tasks([0], -1)  # a task is for one episode only
+        self._core.set_tasks([0], -1)  # A task is for one episode only.
         self._return, self._length, self._ended = 0.0, 0, False
         if self._recorder is not None:
             self._recorder.begin()
@@ -108,11 +111,12 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
 
         Args:
             action: an element of `action_space`.
-        Returns:
-            (observation, reward, terminated, truncated, info); arrays are new.
+
+        Returns: (observation, reward, terminated, truncated, info); arrays are new.
+
         Raises:
-            ActionError: an action of another kind or shape. CallOrderError: the episode is over, or
-                none was begun.
+            ActionError: an action of another kind or shape.
+            CallOrderError: the episode is over, or none has begun.
         """
         if self._ended and self._core.autoreset_mode != "disabled":
             raise CallOrderError("step: the episode is over: call reset first")
@@ -120,12 +124,12 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         batch = [action] if self._agents == 1 else np.asarray(action)
         result = self._core.step(batch)
         try:
-            return self._received(live, *result[:4])
-        except BaseException:  # such as Ctrl-C: what was received is lost
+            return self._make_result(live, *result[:4])
+        except BaseException:  # Such as Ctrl-C, which loses the result.
             self._core.turns.mark_interrupted()
             raise
 
-    def _received(
+    def _make_result(
         self,
         live: NDArray[np.bool_],
         observations: Any,
@@ -147,7 +151,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         return self._observation(observations), reward, over and not truncated, truncated, info
 
     def _observation(self, observations: Any) -> Any:
-        return copied(observations) if self._agents > 1 else row_of(observations, 0)
+        return copy_batch(observations) if self._agents > 1 else row_of(observations, 0)
 
     def _info(
         self, rewards: Any, terminals: Any, truncations: Any, masks: NDArray[np.bool_]
@@ -162,10 +166,11 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         }
 
     def render(self) -> NDArray[np.uint8] | None:
-        """Return what there is to see now as (H, W, 3) uint8, always of the same size; None with
-        render_mode=None.
+        """Return the present picture as (H, W, 3) uint8 of constant size; None without render_mode.
 
-        Raises: CallOrderError: before the first reset. ConfigError: the env's drawing failed.
+        Raises:
+            CallOrderError: before the first reset.
+            ConfigError: the env's drawing failed.
         """
         return None if self._recorder is None else self._recorder.picture()
 
@@ -173,24 +178,25 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         self._core.close()
 
 
-def _opened(env: str, settings: dict[str, Any]) -> VectorEnv:
-    """Open the env without autoreset; an env in Ocean's style, which resets itself, knows the
-    next-step mode only.
+def _open_core(env: str, settings: dict[str, Any]) -> VectorEnv:
+    """Open the env without autoreset.
+
+    An env in Ocean's style, which resets itself, supports only the next-step mode.
     """
     try:
         return make(
             env, env_kwargs=settings, backend="serial", seed=None, autoreset_mode="disabled"
         )
-    except ConfigError as refused:
+    except ConfigError as error:
         try:
             return make(
                 env, env_kwargs=settings, backend="serial", seed=None, autoreset_mode="next_step"
             )
         except ConfigError:
-            raise refused from None
+            raise error from None
 
 
-def _joint(single: gymnasium.Space[Any], agents: int) -> gymnasium.Space[Any]:
+def _joint_space(single: gymnasium.Space[Any], agents: int) -> gymnasium.Space[Any]:
     """Return the space of all agents' actions: (A,) choices, (A, D) choices, or a (A, D) Box."""
     if isinstance(single, spaces.MultiDiscrete):
         return spaces.MultiDiscrete(np.tile(single.nvec, (agents, 1)))

@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A drop-in replacement for gymnasium.vector.SyncVectorEnv: all envs in this process, over the
-serial backend.
-"""
+"""A drop-in replacement for gymnasium.vector.SyncVectorEnv, over the serial backend."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 from puffervec.errors import WorkerError
 from puffervec.gym import arguments
 from puffervec.gym.base import EnvFn, PythonVectorEnv, Seed, Step, raise_original
-from puffervec.gym.side_channel import fitting
+from puffervec.gym.side_channel import wrap
 from puffervec.vec.backends import make
 
 
@@ -53,7 +51,7 @@ class SyncVectorEnv(PythonVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         self._start()
 
     def _start(self) -> None:
-        creators = [functools.partial(_Kept, fitting(env, self._side_channel)) for env in self.envs]
+        creators = [functools.partial(_Unowned, wrap(env, self._side_channel)) for env in self.envs]
         mode = arguments.AUTORESET[self.autoreset_mode]
         try:
             self._open(
@@ -68,8 +66,8 @@ class SyncVectorEnv(PythonVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         except WorkerError as error:
             raise_original(error)
 
-    def _start_again(self, error: WorkerError) -> NoReturn:
-        """Start the backend again, so that all envs can be reset, and raise what an env raised."""
+    def _restart(self, error: WorkerError) -> NoReturn:
+        """Restart the backend, so that all envs can be reset, and raise what an env raised."""
         self.core.close()
         self._start()
         raise_original(error)
@@ -87,11 +85,12 @@ class SyncVectorEnv(PythonVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
             self._send_reset(seeds, mask, rest)
             return self._recv_reset(None)
         except WorkerError as error:
-            self._start_again(error)
+            self._restart(error)
 
     def step(self, actions: Any) -> Step:
-        """Step all envs; see `AsyncVectorEnv.step_async` and `step_wait`. What an env raises is
-        raised here, with a note.
+        """Step all envs; see `AsyncVectorEnv.step_async` and `step_wait`.
+
+        Exceptions of envs are raised here, with a note.
         """
         try:
             self._send_step(actions)
@@ -99,44 +98,43 @@ class SyncVectorEnv(PythonVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
                 return self._recv_step(None)
             except WorkerError:
                 raise
-            except BaseException:  # such as Ctrl-C: what was received is lost
+            except BaseException:  # Such as Ctrl-C, which loses the result.
                 self.core.turns.mark_interrupted()
                 raise
         except WorkerError as error:
-            self._start_again(error)
+            self._restart(error)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what pickle stores: all but the backend. The copy has the envs, and needs a reset
-        before its first step.
+        """Return all attributes but the backend, for pickle.
+
+        The copy has the envs, and needs a reset before its first step.
         """
-        made_anew = ("core", "_observations", "_actions")
-        return {name: value for name, value in self.__dict__.items() if name not in made_anew}
+        rebuilt = ("core", "_observations", "_actions")
+        return {name: value for name, value in self.__dict__.items() if name not in rebuilt}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._start()
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        found = [env.get_wrapper_attr(name) for env in self.envs]
-        return tuple(entry(*args, **kwargs) if callable(entry) else entry for entry in found)
+        entries = [env.get_wrapper_attr(name) for env in self.envs]
+        return tuple(entry(*args, **kwargs) if callable(entry) else entry for entry in entries)
 
     def set_attr(self, name: str, values: Any) -> None:
         for env, value in zip(self.envs, self._one_each(values), strict=True):
             env.set_wrapper_attr(name, value)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Close the envs. They can be used again by `reset`, as far as they themselves allow it."""
+        """Close the envs. They can be used again by `reset`, as far as the envs allow it."""
         for env in getattr(self, "envs", []):
             env.close()
 
 
-class _Kept(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """A sub-env for the backend to step but not to close: it belongs to the SyncVectorEnv."""
+class _Unowned(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """A sub-env that the backend steps but does not close: it belongs to the SyncVectorEnv."""
 
     def reset(self, **kwargs: Any) -> Any:
-        """Hand on what is given: an env whose reset takes less is not given more, as in worker
-        processes.
-        """
+        """Pass on the arguments unchanged: an env whose reset takes fewer gets no more."""
         return self.env.reset(**kwargs)
 
     def close(self) -> None:

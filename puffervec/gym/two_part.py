@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Calls in two parts (`step_async`, `step_wait`, ...) with the rules of Gymnasium's AsyncVectorEnv:
-who may call what when.
+"""Calls in two parts (`step_async`, `step_wait`, ...), in the order that Gymnasium prescribes.
 
     idle -- reset_async / step_async / call_async -->  pending  -- *_wait -->  idle
-                                                          `-- *_wait timed out -->  late  -- reset_async or close -->
+                                                          `-- *_wait timed out -->  late
+                                                              -- reset_async or close -->
 
-Runs in the learner. `AsyncVectorEnv` (Python envs) and `NativeVectorEnv` (C envs) are made of it.
+Runs in the learner. `AsyncVectorEnv` (Python envs) and `NativeVectorEnv` (C envs) use it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from puffervec.vec.vector_env import VectorEnv as CoreVectorEnv
 
 
 class Background:
-    """One function that runs in a thread of its own: the core's `call` blocks, a thread lets its
-    caller wait with a limit.
+    """One function that runs in a thread.
+
+    The core's `call` blocks; with a thread its caller can wait with a limit.
     """
 
     def __init__(self, function: Callable[[], Any]) -> None:
@@ -47,8 +48,10 @@ class Background:
             self._error = error
 
     def result(self, timeout_s: float | None) -> Any:
-        """Return what the function returned, or raise what it raised. Raises WorkerTimeout if it
-        still runs after timeout_s.
+        """Return the function's result, or raise what it raised.
+
+        Raises:
+            WorkerTimeout: it still runs after timeout_s.
         """
         self._thread.join(timeout_s)
         if self._thread.is_alive():
@@ -62,19 +65,18 @@ class Background:
         self._thread.join()
 
 
-# What `close` grants a call that is still running, where it is given no timeout.
+# Time that `close` without a timeout grants a running call.
 PENDING_CLOSE_S = 10.0
-# Calls that would upset the vector env if they went to the sub-envs behind its back.
+# Calls that would bypass the vector env if they went to the sub-envs.
 RESERVED = ("reset", "step", "close")
 
 
 class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     """A vector env over a puffervec backend whose calls can be begun and then waited for.
-    Subclasses define the last methods.
 
     All calls raise ClosedEnvironmentError after `close`. Calls that begin something raise
-    AlreadyPendingCallError while another one is under way; `*_wait` raises NoAsyncCallError where
-    nothing was begun. What an env raises is raised here, with a note (C envs: as WorkerError).
+    AlreadyPendingCallError while another one is pending; `*_wait` raises NoAsyncCallError where
+    none is. Exceptions of envs are raised here, with a note (C envs: as WorkerError).
     `*_wait(timeout)` raises multiprocessing.TimeoutError after `timeout` seconds; then call `reset`
     or `close`. None waits as long as the workers live and the vector env's own limit allows.
 
@@ -85,17 +87,17 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     core: CoreVectorEnv
     # Subclasses define these. _send_reset(seeds, mask, options) starts a reset of all envs, or of
     # the rows in mask, (num_envs,) bool. _recv_*(timeout_s) waits, and raises WorkerTimeout when
-    # the time is up. _one_each(values) gives one value per env.
+    # the time is up. _one_each(values) returns one value per env.
     _send_reset: Callable[[list[int | None], Any, dict[str, Any] | None], None]
     _recv_reset: Callable[[float | None], tuple[Any, dict[str, Any]]]
     _send_step: Callable[[Any], None]
     _recv_step: Callable[[float | None], Step]
     _one_each: Callable[[Any], list[Any]]
-    _pending: str | None = None  # the call that was begun: "reset", "step" or "call"
-    _late = ""  # the call that timed out
-    _called: Background
+    _pending: str | None = None  # The call that has begun: "reset", "step" or "call".
+    _late = ""  # The call that timed out.
+    _call: Background
 
-    # ---- what may be called when -----------------------------------------------------------------
+    # ---- order of calls --------------------------------------------------------------------------
 
     def _begin(self, name: str, verb: str) -> None:
         """Raise unless the vector env is open and idle."""
@@ -115,7 +117,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             )
 
     def _end(self, verb: str) -> None:
-        """Raise unless a call of that kind is under way."""
+        """Raise unless a call of that kind is pending."""
         self._require_open()
         if self._pending != verb:
             raise NoAsyncCallError(
@@ -131,15 +133,14 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     def _wait(
         self, verb: str, timeout: float | None, receive: Callable[[float | None], Any]
     ) -> Any:
-        """Run `receive` and turn its errors into those of Gymnasium."""
+        """Run `receive` and convert its errors to those of Gymnasium."""
         self._end(verb)
         self._pending = None
         try:
             return receive(timeout)
         except WorkerTimeout as error:
-            if (
-                timeout is None or timeout >= self.core.settings.timeout_s
-            ):  # the vector env's own limit: it cannot go on
+            # The vector env's own limit: it cannot continue.
+            if timeout is None or timeout >= self.core.settings.timeout_s:
                 raise_original(error)
             self._late = verb
             raise multiprocessing.TimeoutError(
@@ -149,9 +150,9 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             if verb != "call" and error.__cause__ is not None:
                 log_errors(self.core.failed())
             raise_original(error)
-        except ConfigError:  # refused before anything was sent
+        except ConfigError:  # Raised before anything was sent.
             raise
-        except BaseException:  # such as Ctrl-C: what was received is lost
+        except BaseException:  # Such as Ctrl-C, which loses the result.
             self.core.turns.mark_interrupted()
             raise
 
@@ -160,21 +161,22 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     def reset(
         self, *, seed: Seed = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Reset all envs, or those in `options["reset_mask"]`, and wait. See `reset_async` and
-        `reset_wait`.
+        """Reset all envs, or those in `options["reset_mask"]`, and wait.
+
+        See `reset_async` and `reset_wait`.
         """
         self.reset_async(seed=seed, options=options)
         return self.reset_wait()
 
     def reset_async(self, seed: Seed = None, options: Mapping[str, Any] | None = None) -> None:
-        """Start a reset of all envs, or of those in `options["reset_mask"]`; `reset_wait` returns
-        its results.
+        """Start a reset of all envs, or of those in `options["reset_mask"]`, for `reset_wait`.
 
         Args:
             seed: env i gets seed + i, or the i-th entry of a sequence (entries may be None); None:
-            the envs go on drawing.
-            options: handed to each env, without "reset_mask", (num_envs,) bool: the envs to reset;
+                the envs continue their random sequences.
+            options: passed to each env, without "reset_mask", (num_envs,) bool: the envs to reset;
                 the others keep their state.
+
         Raises:
             ValueError, TypeError: seeds, options or a mask that cannot be used.
         """
@@ -190,7 +192,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             )
         try:
             if self._late == "call":
-                self._called.finish()
+                self._call.finish()
             self._send_reset(seeds, mask, rest)
         except WorkerError as error:
             raise_original(error)
@@ -208,15 +210,16 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         return self.step_wait()
 
     def step_async(self, actions: Any) -> None:
-        """Hand over the actions and let the workers step; `step_wait` returns the results.
+        """Send the actions and let the workers step; `step_wait` returns the results.
 
         Args:
             actions: an element of `action_space`, or a list with one action per env. In a Tuple or
-                Dict action space each part has one entry per env (a list of tuples is the tuple of
-                parts there); the parts may be lists.
+                Dict action space each part has one entry per env (there a list of tuples is the
+                tuple of parts); the parts may be lists.
+
         Raises:
-            ValueError, TypeError: actions that cannot be used. DoneEnvError: an env is done and
-                autoreset is disabled.
+            ValueError, TypeError: actions that cannot be used.
+            DoneEnvError: an env is done and autoreset is disabled.
         """
         self._begin("step_async", "step")
         self._send_step(actions)
@@ -234,12 +237,13 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     # ---- call, get_attr, set_attr ----------------------------------------------------------------
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method of every sub-env, or read an attribute that is not callable. Returns one
-        result per env (copies).
+        """Call a method of every sub-env, or read an attribute that is not callable.
+
+        Returns: one result per env (copies).
 
         Raises:
-            ValueError: `reset`, `step` or `close`, which are called directly. ConfigError: C envs
-                have no methods.
+            ValueError: `reset`, `step` or `close`, which are called directly.
+            ConfigError: C envs have no methods.
         """
         self._begin_call(name)
         try:
@@ -248,11 +252,12 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             raise_original(error)
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
-        """Ask every sub-env for a method's result or an attribute; `call_wait` returns them. Raises
-        as `call`.
+        """Ask every sub-env for a method's result or an attribute, for `call_wait`.
+
+        Raises: as `call`.
         """
         self._begin_call(name)
-        self._called = Background(functools.partial(self.core.call, name, *args, **kwargs))
+        self._call = Background(functools.partial(self.core.call, name, *args, **kwargs))
         self._pending = "call"
 
     def _begin_call(self, name: str) -> None:
@@ -265,36 +270,37 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
         """Wait for the results of `call_async`, one per env."""
         result: tuple[Any, ...] = self._wait(
-            "call", timeout, lambda timeout_s: self._called.result(timeout_s)
+            "call", timeout, lambda timeout_s: self._call.result(timeout_s)
         )
         return result
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute of every sub-env: a list or tuple has one value per env, anything else
-        goes to all.
+        """Set an attribute of every sub-env to one value, or to the entries of a list or tuple.
 
         Raises:
-            ValueError: a list or tuple of another length. ConfigError: C envs have no attributes.
+            ValueError: a list or tuple of another length.
+            ConfigError: C envs have no attributes.
         """
         self._require_open()
-        given = self._one_each(values)
+        each = self._one_each(values)
         self._begin("set_attr", "call")
         try:
-            self.core.set_attr(name, given)
+            self.core.set_attr(name, each)
         except WorkerError as error:
             raise_original(error)
 
-    # ---- the end ---------------------------------------------------------------------------------
+    # ---- closing ---------------------------------------------------------------------------------
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:
         """End the workers, which close their envs.
 
-        A call that is under way is waited for: `timeout` seconds, or 10 where that is None; then
-        worker processes are killed. Threads cannot be killed: the backend "threading" waits for its
-        turn to end.
+        A pending call is waited for: `timeout` seconds, or 10 where that is None; then worker
+        processes are killed. Threads cannot be killed: the backend "threading" waits for its turn
+        to end.
 
         Args:
-            timeout: seconds. terminate: do not wait, kill worker processes at once.
+            timeout: seconds.
+            terminate: do not wait, kill worker processes immediately.
         """
         if self._pending is not None:
             logger.warn(
@@ -307,12 +313,12 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             self._kill()
         self.core.close()
         if self._pending == "call" or self._late == "call":
-            self._called.finish()
+            self._call.finish()
 
     def _finishes(self, timeout_s: float) -> bool:
-        """Wait for the call that is under way and return whether it ended, in whatever way."""
+        """Wait for the pending call and return whether it ended in any way."""
         try:
-            (self._called.result if self._pending == "call" else self.core.recv)(timeout_s)
+            (self._call.result if self._pending == "call" else self.core.recv)(timeout_s)
         except WorkerTimeout:
             return False
         except Exception:
@@ -322,10 +328,10 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     def _kill(self) -> None:
         """End worker processes, whatever they are doing."""
         for process in getattr(self.core, "processes", []):
-            process.kill()  # an env that hangs, and some that draw, would ignore SIGTERM
+            process.kill()  # An env that hangs, and some that draw, would ignore SIGTERM.
 
     def __del__(self) -> None:
-        """End the workers of a vector env that nobody closed."""
+        """End the workers of a vector env that was not closed."""
         if "core" in self.__dict__ and not self.closed:
             self.closed = True
             self._kill()

@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A Stable-Baselines3 VecEnv over a puffervec vector env: Python envs in worker processes, or a C
-env's agents as rows.
+"""A Stable-Baselines3 VecEnv over a puffervec vector env: Python envs, or the rows of a C env.
 
-    venv = puffervec.sb3.make_vec_env("CartPole-v1", n_envs=8, seed=0)     # was: stable_baselines3.common.env_util
+    venv = puffervec.sb3.make_vec_env("CartPole-v1", n_envs=8, seed=0)
     model = stable_baselines3.PPO("MlpPolicy", venv).learn(100_000)
 
-    SB3's algorithms  ->  this file  ->  puffervec.vec.vector_env.VectorEnv (autoreset "same_step")  ->  workers, slab
+    SB3's algorithms  ->  this file  ->  puffervec.vec.vector_env.VectorEnv (autoreset "same_step")
+    ->  workers, slab
 
-Runs in the learner; seat.py is the part that runs in the workers.
+It replaces make_vec_env of stable_baselines3.common.env_util. Runs in the learner; worker_env.py
+runs in the workers.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from puffervec.contract.native import NativeEnv
 from puffervec.core.actions import Native
 from puffervec.errors import CallOrderError, ConfigError, SpaceError, WorkerError
 from puffervec.gym import arguments
-from puffervec.gym.rows import ActionWriter, copied, row_of
-from puffervec.sb3.seat import EnvMaker, IndexedEnvMaker, class_name
-from puffervec.sb3.seat import Monitor as OwnMonitor
+from puffervec.gym.rows import ActionWriter, copy_batch, row_of
+from puffervec.sb3.worker_env import EnvMaker, IndexedEnvMaker, class_name
+from puffervec.sb3.worker_env import Monitor as OwnMonitor
 from puffervec.system import extras
 from puffervec.vec import backends
 from puffervec.vec.vector_env import VectorEnv
@@ -49,41 +50,42 @@ _MONITORS = (stable_baselines3.common.monitor.Monitor, OwnMonitor)
 
 
 class VecEnv(stable_baselines3.common.vec_env.VecEnv):
-    """A `stable_baselines3.common.vec_env.VecEnv`; takes the place of DummyVecEnv and
-    SubprocVecEnv.
+    """A `stable_baselines3.common.vec_env.VecEnv` that replaces DummyVecEnv and SubprocVecEnv.
 
     Args:
         env_fns: functions that make one Gymnasium env each; or the name of a C env (or a
-        NativeEnv), then with `num_envs`.
+            NativeEnv), then with `num_envs`.
         num_envs: copies of a C env. Each of its agents is a row, so that `VecEnv.num_envs` is
-        num_envs x agents.
+            num_envs x agents.
         env_kwargs: settings of a C env.
         backend: "multiprocessing"; "serial" steps everything in this process; "threading" for C
-        envs.
+            envs.
         num_workers: processes or threads; each steps several envs. "auto": as many as usable cores.
         start_method: of processes, as in `puffervec.make`; None is "auto". Scripts need no main
-        guard with any of them.
+            guard with any of them.
         timeout_s: longest wait for a worker.
 
     Attributes:
-        num_envs: rows. vec: the vector env beneath. envs: the Python envs, with backend="serial"
-            only. reset_infos: of the last reset of each row's env, autoresets included.
+        num_envs: rows.
+        vec: the vector env underneath.
+        envs: the Python envs, with backend="serial" only.
+        reset_infos: of the last reset of each row's env, autoresets included.
 
     Autoreset: in the step that ends an episode. The observation returned is the next episode's; the
-        last one is `infos[i]["terminal_observation"]`, and `infos[i]["TimeLimit.truncated"]` says
+        last one is `infos[i]["terminal_observation"]`, and `infos[i]["TimeLimit.truncated"]` is
         whether the end was only a time limit.
     Rows of a C env: `infos[i]["episode"]` has return "r", length "l" and time "t" of the row's
-        episode, as from a Monitor. A row that holds no agent now (drive: waiting for the others of
-        its scene, or padding) has reward 0, done False and `infos[i]["mask"]` False: SB3 has no
+        episode, as from a Monitor. A row without an agent at present (drive: waiting for the others
+        of its scene, or padding) has reward 0, done False and `infos[i]["mask"]` False: SB3 has no
         masks, so it learns from such rows as from any other.
     Aliasing: everything returned is a copy. Blocks: `step_wait` and `reset` wait for the workers,
         `step_async` does not.
 
     Raises:
-        ConfigError: an unusable setting, rows of several groups, an env function that makes no
-        gymnasium.Env.
+        ConfigError: an unusable setting, rows of several groups, an env function that does not
+            return a gymnasium.Env.
         SpaceError: a Dict or Tuple within another; a ConfigError, and a NotImplementedError as in
-        SB3's own.
+            SB3's own.
         WorkerError: an env could not be made.
     """
 
@@ -106,11 +108,19 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         creators, copies = _creators(env_fns, num_envs, env_kwargs)
         try:
             self.vec = backends.make(
-                creators, None, env_kwargs, backend=backend, num_envs=copies, seed=None, num_workers=num_workers,
-                autoreset_mode="same_step", start_method=start_method or AUTO, timeout_s=timeout_s,
-            )  # fmt: skip
+                creators,
+                None,
+                env_kwargs,
+                backend=backend,
+                num_envs=copies,
+                seed=None,
+                num_workers=num_workers,
+                autoreset_mode="same_step",
+                start_method=start_method or AUTO,
+                timeout_s=timeout_s,
+            )
         except WorkerError as error:
-            if isinstance(error.__cause__, ConfigError):  # what the functions made cannot be used
+            if isinstance(error.__cause__, ConfigError):  # The functions' envs cannot be used.
                 raise error.__cause__ from None
             raise
         try:
@@ -125,19 +135,18 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         )
         self._observations = self._native(self._rows.observations)
         self._final = self._native(self._rows.final_observations)
-        self._of_c = self._group.observation_plan is None
-        self._monitored = self._of_c  # the rows of a C env have their episodes counted here
+        self._is_native = self._group.observation_plan is None
+        self._monitored = self._is_native  # Episodes of a C env's rows are counted here.
         self._began_s = time.monotonic()
         self._was_reset = False
         self._returns, self._lengths = (
             np.zeros(self._rows.rows),
             np.zeros(self._rows.rows, np.int64),
         )
-        self._there = np.zeros(
-            self._rows.rows, np.bool_
-        )  # rows that held an agent in the last result
+        # Rows that held an agent in the last result.
+        self._present = np.zeros(self._rows.rows, np.bool_)
         super().__init__(self._rows.rows, *self._spaces())
-        if not self._of_c:
+        if not self._is_native:
             self.metadata = dict(self.vec.driver_env.metadata)
             batched = batch_space(self.action_space, self.num_envs)
             self._actions = ActionWriter(
@@ -145,7 +154,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
             )
 
     def _native(self, rows: Any) -> Any:
-        """Return views on rows of observations in the nesting that SB3 wants."""
+        """Return views on rows of observations in SB3's nesting."""
         plan = self._group.observation_plan
         return rows if plan is None else plan.views(rows)
 
@@ -158,11 +167,11 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
     # ---- the loop --------------------------------------------------------------------------------
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Set the seeds of the next reset: env i gets seed + i (all rows of an env the same). None:
-            a random one.
+        """Set the seeds of the next reset: env i gets seed + i, which all its rows share.
 
-        Returns:
-            the seed of each row's env.
+        None draws a random one.
+
+        Returns: the seed of each row's env.
         """
         first = super().seed(seed)[0]
         assert first is not None
@@ -170,25 +179,25 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         return self._seeds
 
     def reset(self) -> Any:
-        """Reset all envs, with the seeds and options set before, if any, which are then forgotten.
+        """Reset all envs, with the seeds and options set before, which are then cleared.
 
-        Returns:
-            observations: (num_envs, ...) array, or a dict of arrays. A copy.
+        Returns: observations: (num_envs, ...) array, or a dict of arrays; copies.
+
         Raises:
-            WorkerError, WorkerDied, WorkerTimeout. ClosedError.
+            WorkerError, WorkerDied, WorkerTimeout: a worker failed.
+            ClosedError: it is closed.
         """
         self._was_reset = True
         seeds, options = self._seeds[:: self._agents], self._options[:: self._agents]
-        given = None if all(seed is None for seed in seeds) else seeds
-        self.reset_infos = (
-            self._reset_native(given, options) if self._of_c else self._reset_python(given, options)
-        )
+        seeds_or_none = None if all(seed is None for seed in seeds) else seeds
+        reset = self._reset_native if self._is_native else self._reset_python
+        self.reset_infos = reset(seeds_or_none, options)
         self._reset_seeds()
         self._reset_options()
         self._returns[:] = 0.0
         self._lengths[:] = 0
-        self._there = self._rows.masks.copy()
-        return copied(self._observations)
+        self._present = self._rows.masks.copy()
+        return copy_batch(self._observations)
 
     def _reset_native(self, seeds: Any, options: list[dict[str, Any]]) -> list[dict[str, Any]]:
         self.vec.set_tasks(
@@ -203,15 +212,17 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         return self.vec.reset(seed=seeds)[1].per_env(self.num_envs)
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Let all envs take a step; `step_wait` returns what comes of it.
+        """Let all envs take a step; `step_wait` returns the results.
 
         Args:
             actions: (num_envs, ...), one per row, in the action space; for Dict and Tuple spaces a
                 list with one per row.
+
         Raises:
-            ActionError: wrong count, shape or kind; nothing was sent. CallOrderError, ClosedError.
+            ActionError: wrong count, shape or kind; nothing was sent.
+            CallOrderError, ClosedError: a step is pending, or it is closed.
         """
-        rows = np.asarray(actions) if self._of_c else self._rows_of(actions)
+        rows = np.asarray(actions) if self._is_native else self._rows_of(actions)
         try:
             self.vec.send(rows)
         except CallOrderError:
@@ -231,41 +242,43 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
 
         Returns:
             observations: (num_envs, ...) array or dict of arrays; rewards: (num_envs,) float32;
-            dones: (num_envs,) bool;
-            infos: one dict per row. Copies.
+            dones: (num_envs,) bool; infos: one dict per row. Copies.
+
         Raises:
-            CallOrderError: no step is under way. ClosedError. WorkerError, WorkerDied,
-                WorkerTimeout.
+            CallOrderError: no step is pending.
+            ClosedError: it is closed.
+            WorkerError, WorkerDied, WorkerTimeout: a worker failed.
         """
         infos = self.vec.recv()[4]
         try:
-            return self._received(infos)
-        except BaseException:  # such as Ctrl-C: what was received is lost
+            return self._make_step(infos)
+        except BaseException:  # Such as Ctrl-C, which loses the result.
             self.vec.turns.mark_interrupted()
             raise
 
-    def _received(self, infos: Any) -> Step:
+    def _make_step(self, infos: Any) -> Step:
         rows = self._rows
         dones = rows.terminals | rows.truncations
-        shown = (
+        per_row = (
             [{} for _ in range(self.num_envs)]
-            if self._of_c or not infos
+            if self._is_native or not infos
             else infos.per_env(self.num_envs)
         )
-        for info in shown:
+        for info in per_row:
             info["TimeLimit.truncated"] = False
-        if self._of_c:
-            self._count(shown, dones)
+        if self._is_native:
+            self._count(per_row, dones)
         if dones.any():
-            self._finish(shown, np.flatnonzero(dones).tolist())
-        return copied(self._observations), rows.rewards.copy(), dones, shown
+            self._finish(per_row, np.flatnonzero(dones).tolist())
+        return copy_batch(self._observations), rows.rewards.copy(), dones, per_row
 
     def _finish(self, infos: list[dict[str, Any]], done: list[int]) -> None:
-        """Complete the infos of rows whose episode ended (last info, last observation, kind of
-        end); keep the reset's apart.
+        """Complete the infos of rows whose episode ended; store those of the reset separately.
+
+        They get the last info, the last observation and the kind of end.
         """
         for i in done:
-            if not self._of_c:
+            if not self._is_native:
                 last = infos[i].pop("final_info", {})
                 del infos[i]["TimeLimit.truncated"]
                 self.reset_infos[i], infos[i] = infos[i], last
@@ -275,16 +288,16 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
             infos[i]["terminal_observation"] = row_of(self._final, i)
 
     def _count(self, infos: list[dict[str, Any]], dones: np.ndarray) -> None:
-        """Add this step to the episodes of a C env's rows and report those that ended; mark rows
-        without an agent.
+        """Add this step to the episodes of a C env's rows and report those that ended.
+
+        Rows without an agent are marked.
         """
-        shown = self._rows.masks | dones
+        active = self._rows.masks | dones
         self._returns += self._rows.rewards
-        self._lengths += (
-            self._there & shown
-        )  # a row that only begins, or whose agent had left before, took no step
-        self._there = self._rows.masks.copy()
-        for i in np.flatnonzero(~shown).tolist():
+        # A row that only begins, or whose agent had left before, took no step.
+        self._lengths += self._present & active
+        self._present = self._rows.masks.copy()
+        for i in np.flatnonzero(~active).tolist():
             infos[i]["mask"] = False
         if not dones.any():
             return
@@ -304,76 +317,77 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
 
     @property
     def envs(self) -> list[gymnasium.Env[Any, Any]]:
-        """The Python envs, as their functions made them, where they live in this process.
+        """The Python envs, as their functions made them, where they are in this process.
 
         Raises:
             AttributeError: they live in worker processes, or are C envs.
         """
-        if self._of_c or not isinstance(self.vec, backends.Serial):
+        if self._is_native or not isinstance(self.vec, backends.Serial):
             raise AttributeError(
-                "no envs here: they live in worker processes (backend='serial' keeps them here), "
-                "or in C"
+                "the envs are not in this process: they are in worker processes "
+                "(backend='serial' keeps them here), or in C"
             )
-        return [seat.env for seat in self.vec.envs]
+        return [indexed.env for indexed in self.vec.envs]
 
-    # ---- beside the loop -------------------------------------------------------------------------
+    # ---- attributes and calls --------------------------------------------------------------------
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """Return an attribute of the envs at `indices` (None: of all); for a C env's rows a setting
-        of the env.
+        """Return an attribute of the envs at `indices` (None: of all); a setting for a C env.
 
         Raises:
             AttributeError: an env has no such attribute.
         """
-        chosen = self._chosen(indices)
-        if self._of_c:
+        envs = self._select(indices)
+        if self._is_native:
             if attr_name == "render_mode":
-                return [None for _ in chosen]
-            return [getattr(self.vec.config, attr_name) for _ in chosen]
-        found = self._ask("sb3_get", chosen, attr_name)
-        missing = [env for env in chosen if not found[env][0]]
+                return [None for _ in envs]
+            return [getattr(self.vec.config, attr_name) for _ in envs]
+        answers = self._ask("sb3_get", envs, attr_name)
+        missing = [env for env in envs if not answers[env][0]]
         if missing:
             raise AttributeError(f"env {missing[0]} has no attribute {attr_name!r}")
-        return [found[env][1] for env in chosen]
+        return [answers[env][1] for env in envs]
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Set an attribute of the outermost wrapper of the envs at `indices`. Raises AttributeError
-        for C envs.
+        """Set an attribute of the outermost wrapper of the envs at `indices`.
+
+        Raises:
+            AttributeError: they are C envs.
         """
         self._require_python(f"set_attr({attr_name!r})")
-        self._ask("sb3_set", self._chosen(indices), attr_name, value)
+        self._ask("sb3_set", self._select(indices), attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Return what a method of the envs at `indices` returns, one entry per env.
+        """Call a method of the envs at `indices`; return one result per env.
 
         Raises:
-            whatever the method raises; AttributeError for C envs.
+            AttributeError: they are C envs.
+            Exception: whatever the method raises.
         """
         self._require_python(f"env_method({method_name!r})")
-        chosen = self._chosen(indices)
-        found = self._ask("sb3_call", chosen, method_name, method_args, method_kwargs)
-        return [found[env] for env in chosen]
+        envs = self._select(indices)
+        answers = self._ask("sb3_call", envs, method_name, method_args, method_kwargs)
+        return [answers[env] for env in envs]
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Indices = None) -> list[bool]:
-        """Return for each env at `indices` whether it is wrapped so. Our own Monitor counts as
-        SB3's.
+        """Return for each env at `indices` whether it has such a wrapper.
+
+        Our Monitor counts as SB3's.
         """
-        chosen = self._chosen(indices)
-        if self._of_c:
-            return [self._monitored and wrapper_class in _MONITORS for _ in chosen]
+        envs = self._select(indices)
+        if self._is_native:
+            return [self._monitored and wrapper_class in _MONITORS for _ in envs]
         names = [
             class_name(kind)
             for kind in (_MONITORS if wrapper_class in _MONITORS else (wrapper_class,))
         ]
-        found = self._ask("sb3_is_wrapped", chosen, names)
-        return [found[env] for env in chosen]
+        answers = self._ask("sb3_is_wrapped", envs, names)
+        return [answers[env] for env in envs]
 
     def get_images(self) -> Sequence[np.ndarray | None]:
-        """Return a picture of every env, (H, W, 3) uint8; None for each unless the render mode is
-        "rgb_array".
-        """
+        """Return a picture of every env, (H, W, 3) uint8; None without render_mode "rgb_array"."""
         if self.render_mode != "rgb_array":
             warnings.warn(
                 f"render_mode is {self.render_mode!r}: make the envs with 'rgb_array' for pictures",
@@ -382,36 +396,36 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
             return [None for _ in range(self.num_envs)]
         return self.env_method("render")
 
-    def _chosen(self, indices: Indices) -> list[int]:
-        found = (
+    def _select(self, indices: Indices) -> list[int]:
+        wanted = (
             range(self.num_envs)
             if indices is None
             else [indices]
             if isinstance(indices, int)
             else list(indices)
         )
-        chosen = [int(index) + (self.num_envs if index < 0 else 0) for index in found]
-        for index in chosen:
+        envs = [int(index) + (self.num_envs if index < 0 else 0) for index in wanted]
+        for index in envs:
             if not 0 <= index < self.num_envs:
                 raise ConfigError(
                     f"indices: {index} of {self.num_envs} envs: use 0 to {self.num_envs - 1}"
                 )
-        return chosen
+        return envs
 
     def _ask(self, name: str, *args: Any) -> tuple[Any, ...]:
-        """Call a method of every env's seat; an exception from the env is raised as it was."""
+        """Call a method of every `IndexedEnv`; an exception from the env is raised unchanged."""
         try:
-            found: tuple[Any, ...] = self.vec.call(name, *args)
-            return found
+            answers: tuple[Any, ...] = self.vec.call(name, *args)
+            return answers
         except WorkerError as error:
             if isinstance(error.__cause__, Exception):
                 raise error.__cause__ from error
             raise
 
     def _require_python(self, call: str) -> None:
-        if self._of_c:
+        if self._is_native:
             raise AttributeError(
-                f"{call}: {self.vec.env.name} is a C env, whose rows are no Python objects"
+                f"{call}: {self.vec.env.name} is a C env, whose rows are not Python objects"
             )
 
 
@@ -428,26 +442,27 @@ def make_vec_env(
     monitor_kwargs: Mapping[str, Any] | None = None,
     wrapper_kwargs: Mapping[str, Any] | None = None,
 ) -> stable_baselines3.common.vec_env.VecEnv:
-    """Make a monitored VecEnv; the arguments are those of
-    `stable_baselines3.common.env_util.make_vec_env`.
+    """Make a monitored VecEnv, with the arguments of SB3's `make_vec_env`.
 
     Args:
         env_id: a Gymnasium id, a class or function that makes an env, or the name of a C env
-        ("tag_grid"): its agents are rows.
-        n_envs: number of envs. seed: of the first reset: env i gets seed + i; also seeds the action
-        spaces.
+            ("tag_grid"): its agents are rows.
+        n_envs: number of envs.
+        seed: of the first reset: env i gets seed + i; also seeds the action spaces.
         start_index: added to the number of each env for its monitor file and action space.
         monitor_dir: folder for monitor files ("0.monitor.csv", ...), or None.
         wrapper_class: wraps each env, outside of the monitor.
-        env_kwargs: for the env. wrapper_kwargs: for wrapper_class.
-        vec_env_cls: VecEnv, a subclass, or None; SB3's SubprocVecEnv stands for None, its
-        DummyVecEnv for backend="serial".
+        env_kwargs: for the env.
+        vec_env_cls: VecEnv, a subclass, or None; SB3's SubprocVecEnv is equivalent to None, its
+            DummyVecEnv to backend="serial".
         vec_env_kwargs: for VecEnv: backend, num_workers, start_method, timeout_s.
         monitor_kwargs: for the monitor: allow_early_resets, reset_keywords, info_keywords,
             override_existing.
-    Returns:
-        a VecEnv; for a C env with monitor_dir, wrapped in SB3's VecMonitor, which writes one file
-        for all rows.
+        wrapper_kwargs: for wrapper_class.
+
+    Returns: a VecEnv; for a C env with monitor_dir, wrapped in SB3's VecMonitor, which writes one
+    file for all rows.
+
     Raises:
         ConfigError: see VecEnv; or wrapper_class or monitor_kwargs for a C env.
     """
@@ -458,45 +473,54 @@ def make_vec_env(
     if _is_c_env(env):
         if wrapper_class is not None or monitor_kwargs:
             raise ConfigError(
-                f"{env_id!r} is a C env: no wrapper_class and no monitor_kwargs for it; wrap the "
+                f"{env_id!r} is a C env: it takes no wrapper_class or monitor_kwargs; wrap the "
                 "VecEnv instead"
             )
         native = kind(env, num_envs=n_envs, env_kwargs=env_kwargs, **settings)
         venv = (
             native
             if monitor_dir is None
-            else _with_file(native, Path(monitor_dir) / str(start_index))
+            else _add_monitor(native, Path(monitor_dir) / str(start_index))
         )
     else:
         makers = [
-            EnvMaker(env, start_index + i, seed, monitor_dir, wrapper_class, env_kwargs or {}, monitor_kwargs or {},
-                     wrapper_kwargs or {}) for i in range(n_envs)
-        ]  # fmt: skip
+            EnvMaker(
+                env,
+                start_index + i,
+                seed,
+                monitor_dir,
+                wrapper_class,
+                env_kwargs or {},
+                monitor_kwargs or {},
+                wrapper_kwargs or {},
+            )
+            for i in range(n_envs)
+        ]
         venv = kind(makers, **settings)
     venv.seed(seed)
     return venv
 
 
-def _kind_of(given: Any, settings: dict[str, Any]) -> Any:
+def _kind_of(vec_env_cls: Any, settings: dict[str, Any]) -> Any:
     """Return the class that `vec_env_cls` stands for, and complete its settings."""
-    if given is stable_baselines3.common.vec_env.DummyVecEnv:
+    if vec_env_cls is stable_baselines3.common.vec_env.DummyVecEnv:
         settings.setdefault("backend", "serial")
-    if given in (
+    if vec_env_cls in (
         None,
         stable_baselines3.common.vec_env.DummyVecEnv,
         stable_baselines3.common.vec_env.SubprocVecEnv,
     ):
         return VecEnv
-    if not (isinstance(given, type) and issubclass(given, VecEnv)):
+    if not (isinstance(vec_env_cls, type) and issubclass(vec_env_cls, VecEnv)):
         raise ConfigError(
-            f"vec_env_cls is {given!r}: use puffervec.sb3.VecEnv, a class made of it, or SB3's "
+            f"vec_env_cls is {vec_env_cls!r}: use puffervec.sb3.VecEnv, a subclass of it, or SB3's "
             "SubprocVecEnv or DummyVecEnv"
         )
-    return given
+    return vec_env_cls
 
 
-def _with_file(venv: VecEnv, path: Path) -> stable_baselines3.common.vec_env.VecMonitor:
-    """Leave counting and reporting to SB3's VecMonitor, which writes a file."""
+def _add_monitor(venv: VecEnv, path: Path) -> stable_baselines3.common.vec_env.VecMonitor:
+    """Wrap in SB3's VecMonitor, which writes a file and counts instead of the VecEnv."""
     venv._monitored = False
     path.parent.mkdir(parents=True, exist_ok=True)
     return stable_baselines3.common.vec_env.VecMonitor(venv, str(path))
@@ -507,7 +531,7 @@ def _is_c_env(env: Any) -> bool:
 
 
 def _creators(env_fns: Any, num_envs: int | None, env_kwargs: Any) -> tuple[Any, int]:
-    """Return what `make` takes, and the number of envs."""
+    """Return the creators for `make`, and the number of envs."""
     if _is_c_env(env_fns):
         return env_fns, 1 if num_envs is None else num_envs
     if (
@@ -517,20 +541,19 @@ def _creators(env_fns: Any, num_envs: int | None, env_kwargs: Any) -> tuple[Any,
         or not env_fns
     ):
         raise ConfigError(
-            f"env_fns is {env_fns!r}: give functions that make one env each, or the name of a C env"
+            f"env_fns is {env_fns!r}: must be functions that make one env each, or the name of a "
+            "C env"
         )
     if num_envs not in (None, len(env_fns)) or env_kwargs:
         raise ConfigError(
-            "num_envs and env_kwargs are for C envs: env_fns make one env each, with settings of "
-            "their own"
+            "num_envs and env_kwargs are for C envs: env_fns make one env each, with their own "
+            "settings"
         )
     return [IndexedEnvMaker(fn, i) for i, fn in enumerate(env_fns)], len(env_fns)
 
 
 def _check_rows(vec: VectorEnv) -> None:
-    """Raise where SB3 cannot use these rows: SpaceError for nested spaces, as SB3's own vec envs,
-    else ConfigError.
-    """
+    """Raise where SB3 cannot use these rows: SpaceError for nested spaces, else ConfigError."""
     groups = vec.spec.groups
     if len(groups) != 1:
         names = ", ".join(group.name for group in groups)
@@ -547,6 +570,6 @@ def _check_rows(vec: VectorEnv) -> None:
     ]
     if nested:
         raise SpaceError(
-            f"{vec.env.name} observes {nested[0]} inside a Dict or Tuple: SB3 takes no nested "
+            f"{vec.env.name} observes {nested[0]} inside a Dict or Tuple: SB3 does not take nested "
             "spaces, flatten them"
         )

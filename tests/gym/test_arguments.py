@@ -187,7 +187,7 @@ def test_other_masks_are_refused(kind: Kind, mask: Any, error: type[Exception], 
 @pytest.mark.parametrize("options", [5, "text", ["reset_mask"]])
 def test_options_are_a_dict(ours: Kind, options: Any) -> None:
     envs = ours(counts())
-    with pytest.raises(TypeError, match=r"options is .*: give a dict, or None"):
+    with pytest.raises(TypeError, match=r"options is .*: must be a dict, or None"):
         envs.reset(options=options)
     envs.reset()
 
@@ -195,15 +195,15 @@ def test_options_are_a_dict(ours: Kind, options: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (Count, "env_fns is <class .*Count'>: give a list of functions"),
-        (Count(), "env_fns is <.*Count object.*: give a list of functions"),
-        ("CartPole-v1", "env_fns is 'CartPole-v1': give a list"),
+        (Count, "env_fns is <class .*Count'>: must be a list of functions"),
+        (Count(), "env_fns is <.*Count object.*: must be a list of functions"),
+        ("CartPole-v1", "env_fns is 'CartPole-v1': must be a list"),
         (None, "env_fns is None"),
         (
             [Count, Count()],
-            r"env_fns\[1\] is <.*Count object.*: that is an env: give the function that makes it",
+            r"env_fns\[1\] is <.*Count object.*: an env: use the function that makes it",
         ),
-        ([5], r"env_fns\[0\] is 5: give a function"),
+        ([5], r"env_fns\[0\] is 5: must be a function"),
     ],
 )
 @pytest.mark.parametrize("made", [puffervec.gym.SyncVectorEnv, puffervec.gym.AsyncVectorEnv])

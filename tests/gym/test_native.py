@@ -83,7 +83,7 @@ def test_rows_are_those_of_the_core(made: list[NativeVectorEnv], backend: str) -
 
 def test_several_agents_are_only_flattened_on_request() -> None:
     with pytest.raises(
-        ConfigError, match="3 agents: give flatten_agents=True.*puffervec.pettingzoo"
+        ConfigError, match="3 agents: use flatten_agents=True.*puffervec.pettingzoo"
     ):
         NativeVectorEnv(**TAG)
     with pytest.raises(ConfigError, match="2 kinds.*puffervec.pettingzoo"):

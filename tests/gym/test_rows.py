@@ -218,14 +218,14 @@ def test_parts_may_be_lists_and_tuples() -> None:
         (
             TUPLE,
             (np.array([1, 2]), np.zeros((3, 2), np.float32)),
-            r"actions\[1\]: 3 for 2 envs: give one per env",
+            r"actions\[1\]: 3 for 2 envs: must have one per env",
         ),
         (TUPLE, (np.array([1, 2, 0]), np.zeros((3, 2), np.float32)), r"actions\[0\]: 3 for 2 envs"),
         (TUPLE, [(0, FLOATS[0])], "actions: 1 for the 2 parts of Tuple"),
         (TUPLE, {"a": 1, "b": 2}, "actions: 2 for the 2 parts of Tuple"),
         (TUPLE, 5, "actions: 5 for the 2 parts of Tuple"),
         (DICT, {"a": [1, 2], "b": ([0, 1], FLOATS[:1])}, r"actions\['b'\]\[1\]: 1 for 2 envs"),
-        (DICT, {"a": [1, 2]}, r"actions have no 'b': give a dict of \['a', 'b'\]"),
+        (DICT, {"a": [1, 2]}, r"actions have no 'b': must be a dict of \['a', 'b'\]"),
         (DICT, [{"a": 1}, {"a": 2}], "actions have no 'a'"),
     ],
 )

@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's public names. The one line that a script changes; runs in the learner, and in workers
-as far as envs use it.
+"""PufferLib's public names, imported by the one line that a script changes:
 
     import puffervec.compat.pufferlib as pufferlib
 
-Everything below is loaded at its first use, so that torch comes in with `pytorch` and `models`
-only, and a worker that needs `EpisodeStats` pays for Gymnasium alone. docs/from-pufferlib.md says
-what differs.
+Everything below is loaded at its first use, so torch is imported only with `pytorch` and `models`,
+and a worker that needs `EpisodeStats` imports only Gymnasium. docs/from-pufferlib.md lists the
+differences. Runs in the learner, and in workers as far as envs use it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
         utils,
         vector,
         wrappers,
-    )  # fmt: skip
+    )
     from puffervec.compat.pufferlib.exceptions import (
         APIUsageError,
         EnvironmentSetupError,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
         MeanOverAgents,
         MultiagentEpisodeStats,
         ResizeObservation,
-    )  # fmt: skip
+    )
     from puffervec.compat.pufferlib.utils import (
         Namespace,
         Suppress,
@@ -95,15 +94,38 @@ _HOME = {
 }
 
 __all__ = [
-    "APIUsageError", "ClipAction", "EnvironmentSetupError", "EpisodeStats", "GymToGymnasium", "InvalidAgentError",
-    "MeanOverAgents", "MultiagentEpisodeStats", "Namespace", "PettingZooTruncatedWrapper", "PettingZooWrapper", "PufferEnv",
-    "ResizeObservation", "Suppress", "emulation", "exceptions", "models", "namespace", "postprocess", "pytorch", "set_buffers",
-    "silence_warnings", "spaces", "unroll_nested_dict", "utils", "vector", "wrappers",
-]  # fmt: skip
+    "APIUsageError",
+    "ClipAction",
+    "EnvironmentSetupError",
+    "EpisodeStats",
+    "GymToGymnasium",
+    "InvalidAgentError",
+    "MeanOverAgents",
+    "MultiagentEpisodeStats",
+    "Namespace",
+    "PettingZooTruncatedWrapper",
+    "PettingZooWrapper",
+    "PufferEnv",
+    "ResizeObservation",
+    "Suppress",
+    "emulation",
+    "exceptions",
+    "models",
+    "namespace",
+    "postprocess",
+    "pytorch",
+    "set_buffers",
+    "silence_warnings",
+    "spaces",
+    "unroll_nested_dict",
+    "utils",
+    "vector",
+    "wrappers",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what `name` stands for at its first use (PEP 562)."""
+    """Import a name at its first use (PEP 562)."""
     if name in _MODULES:
         if name in _WITH_TORCH:
             extras.require(f"pufferlib.{name}", "torch")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's emulation names: nested spaces as flat rows, and single envs that speak in such rows."""
+"""PufferLib's emulation names: nested spaces as flat rows, and single envs with such rows."""
 
 from __future__ import annotations
 
@@ -41,20 +41,23 @@ class EmulatedRows(AgentRows):
     """Rows of A agents that share spaces, and the calls that fill them.
 
     Attributes:
-        observations: (A, *row) of `single_observation_space`. actions: (A, *row). rewards: (A,)
-        float32.
+        observations: (A, *row) of `single_observation_space`.
+        actions: (A, *row).
+        rewards: (A,) float32.
         terminals, truncations, masks: (A,) bool. All are written in place; they are the caller's
-        where `buf` was given.
-        obs_dtype, atn_dtype: dtypes of native rows. emulated: the observations' dtypes in a dict.
+            where `buf` was passed.
+        obs_dtype, atn_dtype: dtypes of native rows.
+        emulated: the observations' dtypes in a dict.
         is_obs_emulated, is_atn_emulated: whether the flat space differs from the env's.
 
     Args:
         env: an env, or None where `env_creator(*env_args, **env_kwargs)` makes it.
-        buf: rows to adopt (see `set_buffers`). seed: of the first reset that gets none; None for a
-            random one.
+        buf: rows to adopt (see `set_buffers`).
+        seed: of the first reset without one; None for a random one.
+
     Raises:
-        ConfigError: agents with different spaces, or a space without a fixed size. APIUsageError: a
-            `buf` of other shapes.
+        ConfigError: agents with different spaces, or a space without a fixed size.
+        APIUsageError: a `buf` of other shapes.
     """
 
     env: Any
@@ -74,7 +77,7 @@ class EmulatedRows(AgentRows):
         self._open(buf)
 
     def _open(self, buf: Any) -> None:
-        """Look at the env and plan its rows; each kind of env has its own way."""
+        """Read the env's spaces and plan its rows."""
         raise NotImplementedError
 
     def _plan(
@@ -110,7 +113,7 @@ class EmulatedRows(AgentRows):
         self._resets: tuple[Any, Reset] = self.env, reset_of(self.env)
         set_buffers(self, buf, self.action_plan.row_dtype)
         self._write = self.observation_plan.writers(self.observations)
-        # The env's own copy, since the caller's action buffer may have another integer type.
+        # A separate copy, since the caller's action buffer may have another integer type.
         self._action_rows = np.zeros(
             (agents, *self.action_plan.row_shape), self.action_plan.row_dtype
         )
@@ -118,8 +121,9 @@ class EmulatedRows(AgentRows):
 
     @property
     def obs_struct(self) -> np.ndarray:
-        """The rows as native observations, a view: (A, 1) of the structured dtype `obs_dtype`; (A,
-        *shape) for one leaf.
+        """The rows as native observations, a view.
+
+        It is (A, 1) of the structured dtype `obs_dtype`, or (A, *shape) for one leaf.
         """
         if not self.is_obs_emulated:
             return self.observations
@@ -133,10 +137,10 @@ class EmulatedRows(AgentRows):
         self.env.close()
 
     def _reset_env(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, Any]:
-        """Reset the wrapped env; the first time without a seed, the constructor's is taken."""
+        """Reset the wrapped env; the first time, the default seed is the constructor's."""
         if seed is None and not self.initialized:
             seed = self._first_seed
-        if self._resets[0] is not self.env:  # another env was put in
+        if self._resets[0] is not self.env:  # The env was replaced.
             self._resets = self.env, reset_of(self.env)
         observation, info = self._resets[1](seed, options)
         return observation, info
@@ -148,19 +152,18 @@ class EmulatedRows(AgentRows):
             raise APIUsageError("step() was called after the episode ended: call reset() first")
 
     def _native_action(self, index: int, action: Any) -> Any:
-        """Return the native form of one row's action, given flat."""
-        given = np.asarray(action)
+        """Return the native form of one row's flat action."""
+        flat = np.asarray(action)
         plan = self.action_plan
-        if given.dtype.kind not in "biu" and plan.kind != "continuous":
+        if flat.dtype.kind not in "biu" and plan.kind != "continuous":
             raise APIUsageError(
-                f"actions have dtype {given.dtype}: {self.single_action_space} takes integers"
+                f"actions have dtype {flat.dtype}: {self.single_action_space} takes integers"
             )
         try:
-            self._action_rows[index, ...] = given.reshape(plan.row_shape)
+            self._action_rows[index, ...] = flat.reshape(plan.row_shape)
         except (ValueError, TypeError) as error:
             raise APIUsageError(
-                f"an action of shape {given.shape} does not fit {self.single_action_space} "
-                f"({error})"
+                f"an action of shape {flat.shape} does not fit {self.single_action_space} ({error})"
             ) from None
         native = self._read[index]()
         if not self.is_action_checked:
@@ -176,25 +179,24 @@ def make_object(
     creator_args: Sequence[Any] | None = None,
     creator_kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Return the instance, or what `object_creator(*creator_args, **creator_kwargs)` makes; exactly
-    one of the two is given.
+    """Return the instance, or the result of `object_creator(*creator_args, **creator_kwargs)`.
 
     Raises:
-        ValueError: both or none were given. TypeError: an instance that is a function or class, a
-            creator that is none.
+        ValueError: both or none were passed.
+        TypeError: an instance that is a function or class, or a creator that is not.
     """
     if (object_instance is None) == (object_creator is None):
-        raise ValueError("give exactly one of env and env_creator")
+        raise ValueError("pass exactly one of env and env_creator")
     if object_creator is None:
         if callable(object_instance):
             raise TypeError(
-                f"env is {object_instance!r}: give an instance there, and functions or classes as "
+                f"env is {object_instance!r}: must be an instance; pass functions and classes as "
                 "env_creator"
             )
         return object_instance
     if not callable(object_creator):
         raise TypeError(
-            f"env_creator is {object_creator!r}: give a function or class that makes an env"
+            f"env_creator is {object_creator!r}: must be a function or class that makes an env"
         )
     return object_creator(*(creator_args or ()), **(creator_kwargs or {}))
 
@@ -202,7 +204,7 @@ def make_object(
 def pad_agent_data(
     data: Mapping[Any, Any], agents: Iterable[Any], pad_value: Any
 ) -> dict[Any, Any]:
-    """Return a value for each of `agents`, in their order: that in `data`, else `pad_value`.
+    """Return a value for each of `agents`, in their order: that in `data`, or `pad_value`.
 
     >>> pad_agent_data({"b": 1}, ["a", "b"], 0)
     {'a': 0, 'b': 1}
@@ -211,8 +213,9 @@ def pad_agent_data(
 
 
 class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
-    """One agent. Observations are written in place into one row; a done env must be reset by the
-    caller.
+    """One agent, whose observations are written in place into one row.
+
+    The caller must reset a done env.
     """
 
     emulates = GYMNASIUM
@@ -234,6 +237,7 @@ class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
 
         Returns:
             observations: (1, *row), the buffer itself, valid until the next call. info: the env's.
+
         Raises:
             SpaceMismatchError: the first observation does not fit the space.
         """
@@ -246,8 +250,9 @@ class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
         return self.observations, info
 
     def seed(self, seed: int | None) -> None:
-        """Seed the env's next reset. An env with a `seed` method (the old Gym interface) is seeded
-        at once, too.
+        """Seed the env's next reset.
+
+        An env with a `seed` method (the old Gym interface) is also seeded immediately.
         """
         self._next_seed = seed
         own = getattr(self.env, "seed", None)
@@ -258,8 +263,9 @@ class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
         """Step with a flat action: a member of `action_space`, or a batch of one.
 
         Returns:
-            observations: (1, *row), the buffer itself, valid until the next call. The rest is what
-                the env gave.
+            observations: (1, *row), the buffer itself, valid until the next call. The rest is the
+            env's result.
+
         Raises:
             APIUsageError: before reset, after the end of an episode, or an action that does not
                 fit.
@@ -284,9 +290,9 @@ class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
 class PettingZooPufferEnv(EmulatedRows):
     """A row for each of `possible_agents`, which share their spaces.
 
-    A row is live (mask True) where the env gave an observation for its agent, on its last step too.
-    The rows of absent agents are zero, flags and mask False. When all agents are gone, the caller
-    resets.
+    A row is live (mask True) where the env returned an observation for its agent, also on its last
+    step. The rows of absent agents are zero, flags and mask False. When all agents are gone, the
+    caller resets.
     """
 
     emulates = PARALLEL
@@ -304,7 +310,7 @@ class PettingZooPufferEnv(EmulatedRows):
 
     @property
     def agents(self) -> list[Any]:
-        """The agents that are alive now."""
+        """The agents that are alive."""
         return list(self.env.agents)
 
     @property
@@ -313,14 +319,14 @@ class PettingZooPufferEnv(EmulatedRows):
         return self.all_done or not self.env.agents
 
     def observation_space(self, agent: Any) -> gymnasium.Space[Any]:
-        """Return the flat observation space. Raises InvalidAgentError for an unknown agent."""
-        return self._known(agent, self.single_observation_space)
+        """Return the flat observation space. Raises: InvalidAgentError: an unknown agent."""
+        return self._check_agent(agent, self.single_observation_space)
 
     def action_space(self, agent: Any) -> gymnasium.Space[Any]:
-        """Return the flat action space. Raises InvalidAgentError for an unknown agent."""
-        return self._known(agent, self.single_action_space)
+        """Return the flat action space. Raises: InvalidAgentError: an unknown agent."""
+        return self._check_agent(agent, self.single_action_space)
 
-    def _known(self, agent: Any, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
+    def _check_agent(self, agent: Any, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
         if agent not in self._index:
             raise InvalidAgentError(agent, self.possible_agents)
         return space
@@ -332,10 +338,11 @@ class PettingZooPufferEnv(EmulatedRows):
 
         Returns:
             observations: by agent (all possible ones), views on the buffer, valid until the next
-                call. infos: the env's.
+            call. infos: the env's.
+
         Raises:
-            SpaceMismatchError: the first observation does not fit the space. InvalidAgentError: the
-                env invented an agent.
+            SpaceMismatchError: the first observation does not fit the space.
+            InvalidAgentError: the env returned an unknown agent.
         """
         observations, infos = self._reset_env(seed, options)
         self.initialized, self.all_done = True, False
@@ -348,13 +355,15 @@ class PettingZooPufferEnv(EmulatedRows):
         Args:
             actions: flat actions by agent, or one array (A, *row) in the order of
                 `possible_agents`. Those of absent agents are ignored.
+
         Returns:
             observations, rewards, terminals, truncations by agent for all possible ones (absent:
             zeros, 0, True, False), and infos of the env. Observations are views on the buffer,
             valid until the next call.
+
         Raises:
-            APIUsageError: before reset, after the end of an episode, actions that do not fit or
-            miss a live agent.
+            APIUsageError: before reset, after the end of an episode, or actions that do not fit or
+                miss a live agent.
             InvalidAgentError: an action for an agent that cannot exist.
         """
         self._require_turn(self.done)
@@ -389,7 +398,7 @@ class PettingZooPufferEnv(EmulatedRows):
                 raise InvalidAgentError(agent, self.possible_agents)
         missing = [agent for agent in live if agent not in actions]
         if missing:
-            raise APIUsageError(f"there are no actions for the live agents {missing}")
+            raise APIUsageError(f"actions are missing for the live agents {missing}")
         return {agent: self._native_action(self._index[agent], actions[agent]) for agent in live}
 
     def _store(
@@ -400,9 +409,9 @@ class PettingZooPufferEnv(EmulatedRows):
         truncations: Mapping[Any, Any],
         ended: Mapping[Any, Any],
     ) -> None:
-        """Write all rows. An agent that ended without a last observation is live on a row of zeros."""
+        """Write all rows. An agent that ended without a last observation is live, with zeros."""
         for agent in observations:
-            self._known(agent, self.single_observation_space)
+            self._check_agent(agent, self.single_observation_space)
             if not self.is_observation_checked:
                 self.observation_plan.check(observations[agent])
         self.is_observation_checked = self.is_observation_checked or bool(observations)
@@ -422,27 +431,28 @@ class PettingZooPufferEnv(EmulatedRows):
 def emulate_observation_space(
     space: gymnasium.Space[Any],
 ) -> tuple[gymnasium.Space[Any], np.dtype[Any]]:
-    """Return the flat Box of one row (a plain Box: the same object) and the dtype of one native
-    row.
+    """Return the flat Box of one row and the dtype of one native row.
+
+    A plain Box is returned unchanged.
 
     Raises:
         ConfigError: a space without a fixed size.
     """
-    found = ObservationPlan(space)
-    return found.emulated_space, found.dtype
+    plan = ObservationPlan(space)
+    return plan.emulated_space, plan.dtype
 
 
 def emulate_action_space(space: gymnasium.Space[Any]) -> tuple[gymnasium.Space[Any], np.dtype[Any]]:
     """Return the flat space of one action row and the dtype that `nativize` takes.
 
-    Box, Discrete and MultiDiscrete of one dimension come back as the same object with their own
-    dtype; nested discrete spaces become a MultiDiscrete.
+    Box, Discrete and MultiDiscrete of one dimension are returned unchanged, with their own dtype;
+    nested discrete spaces become a MultiDiscrete.
 
     Raises:
         ConfigError: a space without a fixed size.
     """
-    found = ActionPlan(space)
-    return found.emulated_space, found.row_dtype if found.emulated_space is space else found.dtype
+    plan = ActionPlan(space)
+    return plan.emulated_space, plan.row_dtype if plan.emulated_space is space else plan.dtype
 
 
 def nativize(arr: Any, space: gymnasium.Space[Any], struct_dtype: Any) -> Any:
@@ -451,11 +461,12 @@ def nativize(arr: Any, space: gymnasium.Space[Any], struct_dtype: Any) -> Any:
     Args:
         arr: one row in any shape: the bytes of `struct_dtype`, or its elements where all leaves
             have one dtype (integers of another width are converted).
-        space: the env's own space. struct_dtype: as `emulate_observation_space` or
-            `emulate_action_space` returned it.
-    Returns:
-        dicts, tuples and arrays as in the space; arrays are views on `arr` where it needs no
-        conversion; Discrete gives a NumPy integer.
+        space: the env's own space.
+        struct_dtype: as `emulate_observation_space` or `emulate_action_space` returned it.
+
+    Returns: dicts, tuples and arrays as in the space; arrays are views on `arr` where it needs no
+    conversion; Discrete becomes a NumPy integer.
+
     Raises:
         ConfigError: an array that is not one row of this space.
     """
@@ -465,22 +476,20 @@ def nativize(arr: Any, space: gymnasium.Space[Any], struct_dtype: Any) -> Any:
 
 
 def _row_bytes(row: np.ndarray, tree: Node | Leaf, dtype: np.dtype[Any]) -> np.ndarray:
-    """Return `row` as a view of bytes; its integers are converted where the row has one integer
-    type.
-    """
-    found = list(leaves(tree))
-    dtypes = {leaf.dtype for leaf in found}
+    """Return `row` as a view of bytes, with integers converted to the row's integer type."""
+    parts = list(leaves(tree))
+    dtypes = {leaf.dtype for leaf in parts}
     common = dtypes.pop() if len(dtypes) == 1 else np.dtype(np.uint8)
     if (
         row.dtype != common
         and {row.dtype.kind, common.kind} <= {"i", "u"}
-        and row.size == sum(leaf.size for leaf in found)
+        and row.size == sum(leaf.size for leaf in parts)
     ):
         row = row.astype(common)
     wanted = tree.size * tree.dtype.itemsize if isinstance(tree, Leaf) else dtype.itemsize
     if row.nbytes != wanted or row.dtype not in (common, np.dtype(np.uint8)):
         raise ConfigError(
-            f"{row.size} elements of {row.dtype} are not one row: give {wanted} bytes, as "
+            f"{row.size} elements of {row.dtype} are not one row: it has {wanted} bytes, as "
             f"{common} or uint8"
         )
     return row.view(np.uint8)
@@ -489,17 +498,22 @@ def _row_bytes(row: np.ndarray, tree: Node | Leaf, dtype: np.dtype[Any]) -> np.n
 def make_buffer(
     arr_dtype: Any, struct_dtype: Any, struct: np.ndarray, n: int | None = None
 ) -> np.ndarray:
-    """Return structured rows as flat ones, a view: (n, elements), or (elements,) of the only row
-        where n is None.
+    """Return structured rows as flat ones, a view.
+
+    It is (n, elements), or (elements,) of the only row where n is None.
 
     Args:
-        arr_dtype: of the elements. struct_dtype: of `struct`. struct: (rows,) contiguous.
+        arr_dtype: of the elements.
+        struct_dtype: of `struct`.
+        struct: (rows,) contiguous.
+        n: number of rows.
+
     Raises:
         ConfigError: `struct` has another dtype, or other than n rows.
     """
     if struct.dtype != np.dtype(struct_dtype) or struct.size != (1 if n is None else n):
         raise ConfigError(
-            f"struct has {struct.size} rows of {struct.dtype}: give {n or 1} of "
+            f"struct has {struct.size} rows of {struct.dtype}: must have {n or 1} of "
             f"{np.dtype(struct_dtype)}"
         )
     flat: np.ndarray = struct.reshape(-1).view(arr_dtype)
@@ -524,4 +538,4 @@ def emulate(struct: Any, sample: Any) -> None:
         if isinstance(value, (dict, tuple)):
             emulate(struct[key], value)
         else:
-            struct[key] = value  # through the parent: a number in a record has no view of its own
+            struct[key] = value  # Through the parent: a number in a record has no view.

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's stock policies, with its parameter names, so that its checkpoints load. Run in the
-learner.
+"""PufferLib's stock policies, with its parameter names, so that its checkpoints load.
 
-A policy is split at the place where memory goes: `encode_observations(observations, state)` gives
-(B, hidden_size), and `decode_actions(hidden)` gives (logits, values (B, 1)). `LSTMWrapper` puts an
+A policy is split where memory goes: `encode_observations(observations, state)` returns (B,
+hidden_size), and `decode_actions(hidden)` returns (logits, values (B, 1)). `LSTMWrapper` puts an
 LSTM between the two halves of any such policy. `env` is anything with single_observation_space,
-single_action_space and emulated: a vector env, or its driver_env.
+single_action_space and emulated: a vector env, or its driver_env. Run in the learner.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ State = dict[str, Any]
 
 
 class _Policy(nn.Module):
-    """What the policies share: the forward pass is the two halves one after the other."""
+    """Base of the policies: the forward pass runs the two halves in order."""
 
     is_continuous = False
 
@@ -61,12 +60,11 @@ class _Policy(nn.Module):
         """Return (logits, values (B, 1)) of (B, *observation); `state` is not used."""
         return self.decode_actions(self.encode_observations(observations, state))
 
-    forward_eval = forward_train = forward  # without memory there is no difference
+    forward_eval = forward_train = forward  # Equal without memory.
 
 
 class Default(_Policy):
-    """One layer from the observation to `hidden_size`, one linear map from there to the actions and
-    one to the value.
+    """A layer from the observation to `hidden_size`, and linear maps to the actions and the value.
 
     Takes plain boxes of any shape, emulated Dict and Tuple observations, and all action spaces of a
     vector env: the logits are a tensor for Discrete, a tuple of tensors for MultiDiscrete, a Normal
@@ -74,8 +72,13 @@ class Default(_Policy):
     """
 
     def __init__(self, env: Any, hidden_size: int = 128) -> None:
-        """Args: env: see the head of this file; hidden_size: features between the halves. Raises:
-        ConfigError.
+        """Make the layers.
+
+        Args:
+            env: see the module docstring.
+            hidden_size: features between the halves.
+
+        Raises: ConfigError.
         """
         super().__init__()
         self.hidden_size = hidden_size
@@ -122,7 +125,7 @@ class Default(_Policy):
         return self.encoder(flat)  # type: ignore[no-any-return]
 
     def decode_actions(self, hidden: Tensor) -> tuple[Logits, Tensor]:
-        """Return (logits as the class says, values (B, 1)) of (B, hidden_size)."""
+        """Return (logits, see the class; values (B, 1)) of (B, hidden_size)."""
         values = self.value(hidden)
         if self.is_continuous:
             mean = self.decoder_mean(hidden)
@@ -147,19 +150,20 @@ class LSTMWrapper(nn.Module):
 
     `state` is a dict that the caller keeps; "lstm_h" and "lstm_c" are read from it (absent or None:
     zeros) and replaced, and "hidden" is set to the LSTM's output. They are (B, hidden_size) in
-    `forward_eval` and (1, B, hidden_size) in `forward`. Who calls resets the rows whose episode
+    `forward_eval` and (1, B, hidden_size) in `forward`. The caller resets the rows whose episode
     ended.
     """
 
     def __init__(
         self, env: Any, policy: Any, input_size: int = 128, hidden_size: int = 128
     ) -> None:
-        """Make the LSTM; the policy's weights stay as they are.
+        """Make the LSTM; the policy's weights do not change.
 
         Args:
-            env: gives the shape of an observation. policy: with the two halves.
-            input_size: features that the policy's `encode_observations` returns. hidden_size: that
-                its `decode_actions` takes.
+            env: has the shape of an observation.
+            policy: with the two halves.
+            input_size: features that the policy's `encode_observations` returns.
+            hidden_size: features that its `decode_actions` takes.
         """
         super().__init__()
         self.obs_shape = tuple(env.single_observation_space.shape)
@@ -178,8 +182,10 @@ class LSTMWrapper(nn.Module):
             setattr(self.cell, name, getattr(self.lstm, f"{name}_l0"))
 
     def forward_eval(self, observations: Tensor, state: State) -> tuple[Logits, Tensor]:
-        """Take one step: (B, *observation) to (logits, values (B, 1)). Raises: ConfigError: a state
-        of other rows.
+        """Take one step: (B, *observation) to (logits, values (B, 1)).
+
+        Raises:
+            ConfigError: a state of other rows.
         """
         memory = self._memory(state, (observations.shape[0], self.hidden_size))
         hidden, cell = self.cell(self.policy.encode_observations(observations, state=state), memory)
@@ -190,7 +196,9 @@ class LSTMWrapper(nn.Module):
         """Run sequences: (B, T, *observation), or (B, *observation) for T = 1.
 
         Returns: (logits of B*T rows, row b*T + t, and values (B, T)). The new memory is detached.
-        Raises: ConfigError: observations of another shape, a state of other rows.
+
+        Raises:
+            ConfigError: observations of another shape, or a state of other rows.
         """
         lead = observations.shape[: observations.dim() - len(self.obs_shape)]
         if tuple(observations.shape[len(lead) :]) != self.obs_shape or len(lead) not in (1, 2):
@@ -223,31 +231,43 @@ class LSTMWrapper(nn.Module):
 
 
 class Convolutional(_Policy):
-    """Three convolutions and a linear layer over images of bytes, one action choice (Mnih et al.
-    2015, Nature 518).
+    """Three convolutions and a linear layer over images of bytes, for one discrete action.
+
+    Source: Mnih et al. 2015, Nature 518.
     """
 
     def __init__(
-        self, env: Any, *, framestack: int, flat_size: int, input_size: int = 512, hidden_size: int = 512,
-        output_size: int = 512, channels_last: bool = False, downsample: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        env: Any,
+        *,
+        framestack: int,
+        flat_size: int,
+        input_size: int = 512,
+        hidden_size: int = 512,
+        output_size: int = 512,
+        channels_last: bool = False,
+        downsample: int = 1,
+    ) -> None:
         """Make the layers.
 
         Args:
-            env: see the head of this file; its actions are Discrete. framestack: channels of an
-            image.
-            flat_size: features after the convolutions: 64 * h * w of what is left of the image
-            (3136 for 84 x 84).
-            input_size: taken for PufferLib's sake; the encoder's output has hidden_size features.
-            output_size: features of what goes into the value, so hidden_size.
-            channels_last: images are (H, W, C). downsample: keep every n-th row and column.
+            env: see the module docstring; its actions are Discrete.
+            framestack: channels of an image.
+            flat_size: features after the convolutions: 64 * h * w of the reduced image (3136 for
+                84 x 84).
+            input_size: accepted as in PufferLib; the encoder's output has hidden_size features.
+            hidden_size: features between the halves.
+            output_size: features of the value's input, equal to hidden_size.
+            channels_last: images are (H, W, C).
+            downsample: use every n-th row and column.
+
         Raises: ConfigError.
         """
         super().__init__()
         if output_size != hidden_size:
             raise ConfigError(
-                f"output_size is {output_size} and hidden_size {hidden_size}: both are what "
-                "decode_actions takes"
+                f"output_size is {output_size} and hidden_size {hidden_size}: they must be equal, "
+                "as both are the input of decode_actions"
             )
         self.channels_last, self.downsample = channels_last, downsample
         self.hidden_size = hidden_size
@@ -266,8 +286,9 @@ class Convolutional(_Policy):
         self.value_fn = layer_init(nn.Linear(output_size, 1), std=1.0)
 
     def encode_observations(self, observations: Tensor, state: State | None = None) -> Tensor:
-        """Return (B, hidden_size) of images (B, C, H, W), or (B, H, W, C) with channels_last, of 0
-        to 255.
+        """Return (B, hidden_size) of images of 0 to 255.
+
+        They are (B, C, H, W), or (B, H, W, C) with channels_last.
         """
         if self.channels_last:
             observations = observations.permute(0, 3, 1, 2)
@@ -280,13 +301,18 @@ class Convolutional(_Policy):
 
 
 class ProcgenResnet(_Policy):
-    """Residual convolutions over images (H, W, C) of bytes, one action choice (Espeholt et al.
-    2018, IMPALA, figure 3).
+    """Residual convolutions over images (H, W, C) of bytes, for one discrete action.
+
+    Source: Espeholt et al. 2018, IMPALA, figure 3.
     """
 
     def __init__(self, env: Any, cnn_width: int = 16, mlp_width: int = 256) -> None:
-        """Args: env: see the head of this file; cnn_width: channels of the first block; mlp_width:
-        features of `hidden`.
+        """Make the layers.
+
+        Args:
+            env: see the module docstring.
+            cnn_width: channels of the first block.
+            mlp_width: features of `hidden`.
         """
         super().__init__()
         height, width, channels = env.single_observation_space.shape
@@ -304,14 +330,15 @@ class ProcgenResnet(_Policy):
 
     def encode_observations(self, observations: Tensor, state: State | None = None) -> Tensor:
         """Return (B, mlp_width) of images (B, H, W, C) of 0 to 255."""
-        return self.network(observations.permute(0, 3, 1, 2).float() / 255.0)  # type: ignore[no-any-return]
+        images = observations.permute(0, 3, 1, 2)
+        return self.network(images.float() / 255.0)  # type: ignore[no-any-return]
 
     def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         return self.actor(hidden), self.value(hidden)
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions whose result is added to the input; the shape stays."""
+    """Two 3 x 3 convolutions whose result is added to the input, without changing the shape."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -349,5 +376,5 @@ def _choices(env: Any) -> int:
     """Return the number of actions of a Discrete space, or raise ConfigError."""
     space = env.single_action_space
     if not isinstance(space, spaces.Discrete):
-        raise ConfigError(f"the action space is {space}: this policy has one choice, use Discrete")
+        raise ConfigError(f"the action space is {space}: this policy needs a Discrete space")
     return int(space.n)

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's postprocessing wrappers: episode statistics, clipped actions, smaller images. Run in
-the workers.
+"""PufferLib's postprocessing wrappers: episode statistics, clipped actions, smaller images.
+
+Run in the workers.
 """
 
 from __future__ import annotations
@@ -30,9 +31,7 @@ Array = np.ndarray
 
 
 class _Totals:
-    """Sums over one episode: episode_return, episode_length, and every number or numeric array
-    found in the infos.
-    """
+    """Sums over one episode: episode_return, episode_length, and the numbers in the infos."""
 
     def __init__(self) -> None:
         self.sums: dict[str, Any] = {"episode_return": 0.0, "episode_length": 0}
@@ -41,7 +40,7 @@ class _Totals:
         for key, value in unroll_nested_dict(info):
             numeric_array = isinstance(value, Array) and value.dtype.kind in "biuf"
             if numeric_array or isinstance(value, (numbers.Real, np.bool_)):
-                # 0 + value: a bool becomes a number, and the env may reuse its array.
+                # Adding 0 makes a number of a bool, and a copy of an array that the env may reuse.
                 self.sums[key] = self.sums[key] + value if key in self.sums else 0 + value
         self.sums["episode_return"] += reward
         self.sums["episode_length"] += 1
@@ -63,7 +62,7 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin new sums; the env's reset info passes through."""
+        """Begin new sums; return the env's result."""
         self._totals = _Totals()
         return self._reset(seed, options)  # type: ignore[no-any-return]
 
@@ -84,7 +83,7 @@ class ClipAction(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Takes any finite action and clips it into the env's Box."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        """Args: env: with a Box action space. Raises: ConfigError for another one."""
+        """Args: env: with a Box action space. Raises: ConfigError: another one."""
         super().__init__(env)
         space = env.action_space
         if not isinstance(space, gymnasium.spaces.Box):
@@ -101,20 +100,23 @@ class ClipAction(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class ResizeObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Keeps every n-th row and column of an image: no averaging and no OpenCV, so it costs a few
-    microseconds.
-    """
+    """Takes every n-th row and column of an image, without averaging, in a few microseconds."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], downscale: int = 2) -> None:
-        """Args: env: with images (H, W) or (H, W, C); downscale: a divisor of H and W. Raises:
-        ConfigError.
+        """Compute the space of smaller images.
+
+        Args:
+            env: with images (H, W) or (H, W, C).
+            downscale: a divisor of H and W.
+
+        Raises: ConfigError.
         """
         super().__init__(env)
         space = env.observation_space
         if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) not in (2, 3):
             raise ConfigError(
-                f"ResizeObservation: the observation space is {space}: give a Box of shape (H, W) "
-                "or (H, W, C)"
+                f"ResizeObservation: the observation space is {space}: must be a Box of shape "
+                "(H, W) or (H, W, C)"
             )
         if downscale < 1 or space.shape[0] % downscale or space.shape[1] % downscale:
             raise ConfigError(
@@ -144,9 +146,7 @@ class ResizeObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class MeanOverAgents(PettingZooWrapper):
-    """Turns the infos by agent into one info: the mean of each key over the agents that report it
-    as a number.
-    """
+    """Merges the infos of agents: the mean of each key over the agents that report a number."""
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -163,23 +163,21 @@ class MeanOverAgents(PettingZooWrapper):
 
 def _mean(infos: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
     """Average each key over the agents; values that are not numbers are left out."""
-    found: dict[str, list[Any]] = {}
+    by_key: dict[str, list[Any]] = {}
     for info in infos.values():
         for key, value in info.items():
             if isinstance(value, (numbers.Real, np.bool_)):
-                found.setdefault(key, []).append(value)
-    return {key: float(np.mean(values)) for key, values in found.items()}
+                by_key.setdefault(key, []).append(value)
+    return {key: float(np.mean(values)) for key, values in by_key.items()}
 
 
 class MultiagentEpisodeStats(PettingZooWrapper):
-    """Reports each agent's sums in the info of its last step, and nothing before: `EpisodeStats`
-    for ParallelEnvs.
-    """
+    """Reports each agent's sums in the info of its last step: `EpisodeStats` for ParallelEnvs."""
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[Any, Any], dict[Any, Any]]:
-        """Begin new sums; the env's reset infos pass through."""
+        """Begin new sums; return the env's result."""
         observations, infos = super().reset(seed, options)
         self._totals = {agent: _Totals() for agent in self.env.possible_agents}
         return observations, infos

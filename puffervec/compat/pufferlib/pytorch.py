@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's torch helpers: emulated rows seen as structured tensors, layer initialisation,
-sampling. Runs in the learner.
+"""PufferLib's torch helpers: emulated rows as structured tensors, layer initialization, sampling.
+
+Runs in the learner.
 """
 
 from __future__ import annotations
@@ -40,10 +41,22 @@ __all__ = [
 numpy_to_torch_dtype_dict = {
     np.dtype(name): getattr(torch, name)
     for name in (
-        "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
-        "float16", "float32", "float64", "complex64", "complex128",
+        "bool",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
     )
-}  # fmt: skip
+}
 
 # One leaf: (torch dtype, shape, first element, number of elements), the last two in elements of the
 # row. Or leaves by name.
@@ -57,16 +70,17 @@ Layer = TypeVar("Layer", bound=nn.Module)
 
 
 def nativize_dtype(emulated: Any) -> NativeDType:
-    """Return where each leaf of an emulated observation stands in its flat row.
+    """Return the place of each leaf of an emulated observation in its flat row.
 
     Args:
         emulated: `driver_env.emulated`: a mapping or an object with `observation_dtype` (of the
             flat row) and `emulated_observation_dtype` (the aligned structured dtype of the native
             observation).
-    Returns:
-        one leaf (torch dtype, shape, offset, length), or a dict of them by name, nested as the
-        space is; the entries of a Tuple are called "f0", "f1", ... A scalar leaf has shape (1,).
-        Offset and length count elements of the row.
+
+    Returns: one leaf (torch dtype, shape, offset, length), or a dict of them by name, nested as in
+    the space; the entries of a Tuple are called "f0", "f1", ... A scalar leaf has shape (1,).
+    Offset and length count elements of the row.
+
     Raises:
         ConfigError: a leaf of a dtype that torch does not have.
     """
@@ -81,7 +95,7 @@ def _entry(emulated: Any, name: str) -> Any:
 
 
 def _layout(native: np.dtype[Any], row_itemsize: int, offset: int, path: str) -> NativeDType:
-    """Walk a dtype. NumPy has the offsets already, with all padding of nested structures."""
+    """Return the layout of a dtype. NumPy's offsets include all padding of nested structures."""
     if native.fields is not None:
         leaves = {name: (field[0], offset + field[1]) for name, field in native.fields.items()}
         return {
@@ -91,23 +105,27 @@ def _layout(native: np.dtype[Any], row_itemsize: int, offset: int, path: str) ->
     base, shape = native.subdtype if native.subdtype is not None else (native, (1,))
     if base not in numpy_to_torch_dtype_dict:
         known = ", ".join(str(dtype) for dtype in numpy_to_torch_dtype_dict)
-        raise ConfigError(f"{path} has dtype {base}, which torch has not: use one of {known}")
+        raise ConfigError(f"{path} has dtype {base}, which torch does not have: use one of {known}")
     return (
-        numpy_to_torch_dtype_dict[base], tuple(int(n) for n in shape),
-        offset // row_itemsize, math.prod(shape) * base.itemsize // row_itemsize,
-    )  # fmt: skip
+        numpy_to_torch_dtype_dict[base],
+        tuple(int(n) for n in shape),
+        offset // row_itemsize,
+        math.prod(shape) * base.itemsize // row_itemsize,
+    )
 
 
 def nativize_tensor(observation: Tensor, native_dtype: NativeDType) -> Any:
-    """See flat rows as the tensors that they hold.
+    """Return flat rows as the tensors that they hold.
 
     Args:
         observation: (..., row) of the row's own dtype, as `recv` returned it (not cast).
         native_dtype: from `nativize_dtype`.
-    Returns:
-        a tensor (..., *shape), or a dict of them by name.
+
+    Returns: a tensor (..., *shape), or a dict of them by name.
+
     Aliasing: views on `observation` where its rows are aligned to the leaf's size, as the slab's
-        rows are; else the leaf is copied.
+    rows are; otherwise the leaf is copied.
+
     Raises:
         ConfigError: `observation` has another element size than the rows.
     """
@@ -116,9 +134,9 @@ def nativize_tensor(observation: Tensor, native_dtype: NativeDType) -> Any:
     dtype, shape, offset, length = native_dtype
     if observation.element_size() * length != math.prod(shape) * dtype.itemsize:
         raise ConfigError(
-            f"the rows are {observation.dtype}, but {length} of their elements are to hold "
-            f"{dtype} of shape {shape}: hand over the observations as they were received, and "
-            "cast after nativize_tensor"
+            f"the rows are {observation.dtype}, but {length} of their elements must hold {dtype} "
+            f"of shape {shape}: pass the observations as they were received, and cast after "
+            "nativize_tensor"
         )
     if length == 0:
         return observation.new_empty((*observation.shape[:-1], *shape), dtype=dtype)
@@ -129,30 +147,28 @@ def nativize_tensor(observation: Tensor, native_dtype: NativeDType) -> Any:
 
 
 def _aligned(leaf: Tensor, ratio: int) -> bool:
-    """Whether a leaf can be viewed as elements `ratio` times as large."""
+    """Return whether a leaf can be viewed as elements `ratio` times as large."""
     if leaf.stride(-1) != 1 or any(stride % ratio for stride in leaf.stride()[:-1]):
         return False
-    # A graph cannot ask for the offset: rows that begin in between are refused there by torch
-    # itself.
+    # A compiled graph cannot read the offset; torch itself refuses misaligned rows there.
     return torch.compiler.is_compiling() or leaf.storage_offset() % ratio == 0
 
 
 def nativize_observation(observation: Tensor, emulated: Any) -> Any:
-    """Do `nativize_dtype` and `nativize_tensor` in one, for a single use."""
+    """Call `nativize_dtype` and `nativize_tensor`, for a single use."""
     return nativize_tensor(observation, nativize_dtype(emulated))
 
 
 def compilable_cast(u8: Tensor, dtype: torch.dtype) -> Tensor:
-    """See bytes as numbers: (..., n) uint8 to (..., n / itemsize) of `dtype`.
+    """Convert bytes to numbers: (..., n) uint8 to (..., n / itemsize) of `dtype`.
 
-    Unsigned integers are put together from their bytes by arithmetic, which torch.compile can
-    follow everywhere; other types are a view on `u8`.
+    Unsigned integers are computed from their bytes by arithmetic, which torch.compile supports
+    everywhere; other types are a view on `u8`.
     """
     size = dtype.itemsize
     if dtype not in (torch.uint8, torch.uint16, torch.uint32, torch.uint64):
         return u8.view(dtype)
-    # Torch has no shifts for unsigned types wider than a byte: the sum is signed, with the same
-    # bits.
+    # Torch has no shifts for unsigned types wider than a byte, so the sum is signed.
     wide = u8.reshape(*u8.shape[:-1], -1, size).to(torch.int64)
     low_first = range(size) if sys.byteorder == "little" else reversed(range(size))
     total = torch.zeros_like(wide[..., 0])
@@ -181,8 +197,7 @@ def flattened_tensor_size(native_dtype: NativeDType) -> int:
 
 
 def layer_init(layer: Layer, std: float = math.sqrt(2), bias_const: float = 0.0) -> Layer:
-    """Give a layer orthogonal weights of gain `std` and a constant bias (if it has one), in place,
-    and return it.
+    """Initialize a layer with orthogonal weights of gain `std` and a constant bias; return it.
 
     Source: Huang et al. 2022, "The 37 implementation details of PPO", detail 2.
     """
@@ -198,50 +213,52 @@ def layer_init(layer: Layer, std: float = math.sqrt(2), bias_const: float = 0.0)
 
 
 def log_prob(logits: Tensor, value: Tensor) -> Tensor:
-    """Return (...) log-probabilities of choices `value` (...), any integer dtype, under normalised
-    `logits` (..., n).
+    """Return (...) log-probabilities of choices `value` (...) under normalized `logits` (..., n).
+
+    The choices may have any integer dtype.
     """
     return logits.gather(-1, value.long().unsqueeze(-1)).squeeze(-1)
 
 
 def entropy(logits: Tensor) -> Tensor:
-    """Return (...) entropies in nats of normalised `logits` (..., n); a choice of log-probability
-    -inf counts as 0.
+    """Return (...) entropies in nats of normalized `logits` (..., n).
+
+    A choice of log-probability -inf counts as 0.
     """
     return entropy_probs(logits, logits.exp())
 
 
 def entropy_probs(logits: Tensor, probs: Tensor) -> Tensor:
-    """Return (...) entropies in nats of normalised `logits` (..., n) whose probabilities are known."""
+    """Return (...) entropies in nats of normalized `logits` (..., n) with known probabilities."""
     return -(logits.clamp(min=torch.finfo(logits.dtype).min) * probs).sum(-1)
 
 
 def sample_logits(logits: Logits, action: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw one action per row, or take the given ones, with their log-probabilities and the
-    entropies.
+    """Return actions, drawn unless passed, with their log-probabilities and the entropies.
 
     Args:
         logits: (B, n) for one choice, a sequence of (B, n_d) for D choices, or a Normal of shape
-            (B, D). Need not be normalised; -inf rules a choice out. Half precision is computed in
+            (B, D). Need not be normalized; -inf rules a choice out. Half precision is computed in
             float32.
-        action: B (times D) given actions in any shape and dtype, or None to draw with torch's
-            global generator.
-    Returns:
-        (actions, log-probabilities (B,), entropies (B,)): actions int32 (B,) for one choice, int32
-        (B, D) for several, or (B, D) of the Normal. Given actions come back in that shape and their
-        own dtype. Nothing is read back from a device.
+        action: B (times D) actions in any shape and dtype, or None to draw with torch's global
+            generator.
+
+    Returns: (actions, log-probabilities (B,), entropies (B,)). Drawn actions are int32 (B,) for one
+    choice, int32 (B, D) for several, or (B, D) of the Normal. Passed actions are returned in that
+    shape and their own dtype. Nothing is read back from a device.
+
     Raises:
-        ActionError: given actions that are not B x D.
+        ActionError: actions that are not B x D.
     """
     if isinstance(logits, torch.distributions.Normal):
         return _sample_normal(logits, action)
-    given = [logits] if isinstance(logits, Tensor) else logits
+    tensors = [logits] if isinstance(logits, Tensor) else logits
     heads = [
-        head.to(torch.promote_types(head.dtype, torch.float32)).log_softmax(-1) for head in given
+        head.to(torch.promote_types(head.dtype, torch.float32)).log_softmax(-1) for head in tensors
     ]
     if action is None:
         action = torch.stack([_draw(head) for head in heads], dim=-1).int()
-    action = _given(action, heads[0].shape[0], len(heads))
+    action = _reshape(action, heads[0].shape[0], len(heads))
     log_probs = torch.stack([log_prob(head, action[:, d]) for d, head in enumerate(heads)]).sum(0)
     entropies = torch.stack([entropy(head) for head in heads]).sum(0)
     return action.squeeze(-1) if isinstance(logits, Tensor) else action, log_probs, entropies
@@ -249,24 +266,25 @@ def sample_logits(logits: Logits, action: Tensor | None = None) -> tuple[Tensor,
 
 def _sample_normal(normal: Any, action: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     rows = normal.loc.shape[0]
-    action = _given(
+    action = _reshape(
         normal.sample() if action is None else action, rows, normal.loc.numel() // max(rows, 1)
     )
     log_probs = normal.log_prob(action.view_as(normal.loc))
     return action, log_probs.reshape(rows, -1).sum(1), normal.entropy().reshape(rows, -1).sum(1)
 
 
-def _given(action: Tensor, rows: int, columns: int) -> Tensor:
+def _reshape(action: Tensor, rows: int, columns: int) -> Tensor:
     if action.numel() != rows * columns:
         raise ActionError(
-            f"actions have shape {tuple(action.shape)} for {rows} rows: give {columns} per row"
+            f"actions have shape {tuple(action.shape)} for {rows} rows: must have {columns} per row"
         )
     return action.reshape(rows, columns)
 
 
 def _draw(log_probs: Tensor) -> Tensor:
-    """Gumbel-max: argmax of p / Exp(1). The clamp keeps a draw of 0 from making NaN of a choice
-    ruled out by -inf.
+    """Draw by Gumbel-max: argmax of p / Exp(1).
+
+    The clamp keeps a draw of 0 from making NaN of a choice ruled out by -inf.
     """
     noise = torch.empty_like(log_probs).exponential_().clamp_(min=torch.finfo(log_probs.dtype).tiny)
     return (log_probs - noise.log()).argmax(-1)

@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's space names: there tuples of classes for `isinstance`, here the classes themselves,
-which it takes as well.
-"""
+"""PufferLib's space names: classes, where PufferLib has tuples of classes for `isinstance`."""
 
 from __future__ import annotations
 
@@ -19,12 +17,14 @@ def joint_space(space: Space[Any], n: int) -> Space[Any]:
     """Return the space of a batch of `n` rows.
 
     Args:
-        space: of one row. n: number of rows, at least 1.
-    Returns:
-        Discrete -> MultiDiscrete of n; MultiDiscrete of D -> integer Box (n, D); Box -> Box (n,
-        *shape). Starts are kept.
+        space: of one row.
+        n: number of rows, at least 1.
+
+    Returns: Discrete -> MultiDiscrete of n; MultiDiscrete of D -> integer Box (n, D); Box -> Box
+    (n, *shape). Starts are preserved.
+
     Raises:
-        ConfigError (a ValueError, as in PufferLib): another kind of space.
+        ConfigError: (a ValueError, as in PufferLib) another kind of space.
     """
     from gymnasium.vector.utils import batch_space
 

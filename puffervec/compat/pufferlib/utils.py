@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's small helpers: nested infos, attribute bags, quiet blocks."""
+"""PufferLib's small helpers: nested infos, attribute bags, silent blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def unroll_nested_dict(d: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (path joined by "/", leaf) of nested dicts; nothing where `d` is no dict.
+    """Yield (path joined by "/", leaf) of nested dicts; nothing where `d` is not a dict.
 
     >>> list(unroll_nested_dict({"a": 1, "b": {"c": 2}}))
     [('a', 1), ('b/c', 2)]
@@ -46,7 +46,7 @@ class Namespace(SimpleNamespace, Mapping[str, Any]):
         return len(self.__dict__)
 
 
-namespace = Namespace  # PufferLib has both names
+namespace = Namespace  # PufferLib has both names.
 
 
 def silence_warnings(
@@ -64,17 +64,14 @@ def silence_warnings(
 
 
 class Suppress:
-    """`with Suppress():` drops what Python and C code of this process write to standard output and
-    standard error.
-    """
+    """Drops output of Python and C code to standard output and standard error in a `with` block."""
 
     def __enter__(self) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
-        self._kept = [os.dup(1), os.dup(2)]
+        self._originals = [os.dup(1), os.dup(2)]
         self._streams = sys.stdout, sys.stderr
-        # Python's streams too: where they are not the descriptors 1 and 2 (a notebook), dup2 does
-        # not reach them.
+        # Python's streams too: in a notebook they are not the descriptors 1 and 2.
         self._null = open(os.devnull, "w", encoding="utf-8")
         os.dup2(self._null.fileno(), 1)
         os.dup2(self._null.fileno(), 2)
@@ -87,7 +84,7 @@ class Suppress:
         trace: TracebackType | None,
     ) -> None:
         sys.stdout, sys.stderr = self._streams
-        for target, kept in zip((1, 2), self._kept, strict=True):
-            os.dup2(kept, target)
-            os.close(kept)
+        for target, original in zip((1, 2), self._originals, strict=True):
+            os.dup2(original, target)
+            os.close(original)
         self._null.close()

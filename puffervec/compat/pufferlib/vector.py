@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's vector names. Thin: what they make and drive is `puffervec.make`'s; only names are
-translated.
-"""
+"""PufferLib's vector names, translated to those of `puffervec.make`."""
 
 from __future__ import annotations
 
@@ -29,19 +27,19 @@ from puffervec.workers.python.puffer_env import PufferEnv
 class PufferVectorEnv(VectorEnv):
     """A vector env with PufferLib's attributes.
 
-    The arrays are those of the batch last received: what `recv` returned, or its views on shared
-        memory where it copied.
+    The arrays are those of the last batch: the results of `recv`, or views on shared memory where
+    it returned copies.
     """
 
     def __init__(
         self, env: Any, config: Any, settings: Any = None, *args: Any, **kwargs: Any
     ) -> None:
-        """Raises: APIUsageError: called with the arguments that PufferLib's constructors take."""
+        """Raises: APIUsageError: called with the arguments of PufferLib's constructors."""
         if args or kwargs or not isinstance(settings, VectorSettings):
             name = type(self).__name__
             raise APIUsageError(
-                f"{name}(...) makes no vector env: use make(..., backend={name}), with the same "
-                "arguments"
+                f"{name}(...) does not make a vector env: use make(..., backend={name}), with the "
+                "same arguments"
             )
         super().__init__(env, config, settings)
 
@@ -52,7 +50,7 @@ class PufferVectorEnv(VectorEnv):
 
     @property
     def envs_per_worker(self) -> int:
-        """Number of envs of a worker (the most, where workers have different numbers)."""
+        """Largest number of envs of a worker."""
         return -(-self.num_envs // self.num_workers)
 
     @property
@@ -61,13 +59,13 @@ class PufferVectorEnv(VectorEnv):
         return len(self.rows.workers[0]) * int(self.settings.batch_halves)
 
     # (rows, ...) each; dicts by group where there are several groups.
-    observations = property(lambda self: self._received("observations"))
-    rewards = property(lambda self: self._received("rewards"))
-    terminals = property(lambda self: self._received("terminals"))
-    truncations = property(lambda self: self._received("truncations"))
-    masks = property(lambda self: self._received("masks"))
+    observations = property(lambda self: self._batch("observations"))
+    rewards = property(lambda self: self._batch("rewards"))
+    terminals = property(lambda self: self._batch("terminals"))
+    truncations = property(lambda self: self._batch("truncations"))
+    masks = property(lambda self: self._batch("masks"))
 
-    def _received(self, name: str) -> Any:
+    def _batch(self, name: str) -> Any:
         return delivery.joined(
             [self.rows.by_group(self.halves[half], name) for half in self.turns.batch]
         )
@@ -95,8 +93,7 @@ __all__ = [
     "step",
 ]
 
-# Values of the attribute `flag` of vector envs that users write themselves: which call is expected
-# next.
+# Values of the attribute `flag` of users' own vector envs: the next call that is expected.
 RESET, STEP, SEND, RECV, CLOSE, MAIN, INFO = range(7)
 
 
@@ -113,11 +110,16 @@ class Multiprocessing(PufferVectorEnv, backends.Multiprocessing):
 
 
 _BACKENDS: dict[str, type] = {
-    "pufferenv": PufferEnv, "serial": Serial, "multiprocessing": Multiprocessing, "threading": Threading,
-}  # fmt: skip
+    "pufferenv": PufferEnv,
+    "serial": Serial,
+    "multiprocessing": Multiprocessing,
+    "threading": Threading,
+}
 _OURS: dict[type, type] = {
-    backends.Serial: Serial, backends.Multiprocessing: Multiprocessing, backends.Threading: Threading,
-}  # fmt: skip
+    backends.Serial: Serial,
+    backends.Multiprocessing: Multiprocessing,
+    backends.Threading: Threading,
+}
 _COMMON = ("env_creator_or_creators", "env_args", "env_kwargs", "backend", "num_envs", "seed")
 _KNOWN = tuple(
     p.name for p in inspect.signature(core_make).parameters.values() if p.kind is p.KEYWORD_ONLY
@@ -139,20 +141,22 @@ def make(
         env_creator_or_creators: a callable that makes one env, a sequence with one per env, or
             whatever else `puffervec.make` takes (a C env's name, a Gymnasium id, "module:factory").
         env_args, env_kwargs: for the creator; with a sequence of creators, sequences with one entry
-        per env.
+            per env.
         backend: a class of this module, or its name in any case. PufferEnv (the default): the env
-            itself, which is made in this process and holds all its agents; a C env's name runs in
-            this process then.
-        num_envs: number of envs, 1 for PufferEnv. seed: of the first reset, as in `puffervec.make`;
-            a creator that names a parameter `seed`, or takes any keywords, gets its env's.
+            itself, which is made in this process and holds all its agents; a C env's name then runs
+            in this process.
+        num_envs: number of envs, 1 for PufferEnv.
+        seed: of the first reset, as in `puffervec.make`; a creator with a parameter `seed`, or with
+            **kwargs, gets its env's.
         kwargs: num_workers (None and "auto": what suits the machine), batch_size in envs (None:
             all; "auto": half of them), zero_copy, overwork, sync_traj, and the other keywords of
             `puffervec.make`. PufferEnv ignores them. Serial ignores num_workers and has as many
             envs as the batch, so that a script sees the same shapes in every backend.
-    Returns:
-        a VectorEnv, or with PufferEnv the env.
+
+    Returns: a VectorEnv, or with PufferEnv the env.
+
     Raises:
-        ConfigError (an APIUsageError): unusable or unknown arguments, before anything is started.
+        ConfigError: (an APIUsageError) unusable or unknown arguments, before anything is started.
         WorkerError: an env failed.
     """
     kind = _backend(backend)
@@ -161,9 +165,9 @@ def make(
         raise ConfigError(
             f"make has no argument {unknown[0]!r}: it has {', '.join((*_COMMON, *_KNOWN))}"
         )
-    given = env_creator_or_creators
-    if kind is PufferEnv and not isinstance(given, (str, NativeEnv)):
-        return _make_native(given, env_args, env_kwargs, num_envs, seed)
+    creator = env_creator_or_creators
+    if kind is PufferEnv and not isinstance(creator, (str, NativeEnv)):
+        return _make_native(creator, env_args, env_kwargs, num_envs, seed)
     settings = _sizes(num_envs, kwargs)
     if kind in (Serial, PufferEnv):
         kind = Serial
@@ -171,54 +175,52 @@ def make(
         batch = settings.pop("batch_size", None)
         if batch is not None:
             batch = whole("batch_size", batch, 1, whole("num_envs", num_envs, 1))
-            given, env_args, env_kwargs = (
-                _first(part, batch, num_envs) for part in (given, env_args, env_kwargs)
+            creator, env_args, env_kwargs = (
+                _first(part, batch, num_envs) for part in (creator, env_args, env_kwargs)
             )
             num_envs = batch
-    return core_make(_always_told(given), env_args, env_kwargs, kind, num_envs, seed, **settings)
+    return core_make(_always_seed(creator), env_args, env_kwargs, kind, num_envs, seed, **settings)
 
 
-def _always_told(given: Any) -> Any:
-    """Return creators that get `buf` and `seed` where they take any keywords, too: PufferLib always
-    passes both.
-    """
-    if isinstance(given, (list, tuple)):
-        return [_always_told(one) for one in given]
-    return (
-        Creator(given, always=True) if callable(given) or ":" in str(given) else given
-    )  # "module:factory"
+def _always_seed(creator: Any) -> Any:
+    """Return creators that get `buf` and `seed` also as **kwargs, as PufferLib passes both."""
+    if isinstance(creator, (list, tuple)):
+        return [_always_seed(one) for one in creator]
+    # ":" is in "module:factory".
+    named = callable(creator) or ":" in str(creator)
+    return Creator(creator, always=True) if named else creator
 
 
 def _backend(backend: Any) -> Any:
-    """Return the class that `puffervec.make` knows, or PufferEnv."""
-    found = _BACKENDS.get(backend.lower()) if isinstance(backend, str) else backend
-    if not (isinstance(found, type) and issubclass(found, (VectorEnv, PufferEnv))):
+    """Return the class for `puffervec.make`, or PufferEnv."""
+    kind = _BACKENDS.get(backend.lower()) if isinstance(backend, str) else backend
+    if not (isinstance(kind, type) and issubclass(kind, (VectorEnv, PufferEnv))):
         raise ConfigError(
             f"backend is {backend!r}: use one of "
             f"{', '.join(kind.__name__ for kind in _BACKENDS.values())}"
         )
-    return _OURS.get(found, found)
+    return _OURS.get(kind, kind)
 
 
 def _make_native(
-    given: Any, env_args: Any, env_kwargs: Any, num_envs: int, seed: int | None
+    creator: Any, env_args: Any, env_kwargs: Any, num_envs: int, seed: int | None
 ) -> PufferEnv:
     if num_envs != 1:
         raise ConfigError(
-            f"num_envs is {num_envs}: with backend=PufferEnv the one env holds all agents, tell "
-            "it how many; or use Serial or Multiprocessing for several envs"
+            f"num_envs is {num_envs}: with backend=PufferEnv the one env holds all agents, set "
+            "their number in the env; or use Serial or Multiprocessing for several envs"
         )
-    env = creators(given, env_args, env_kwargs, 1)[0].make(seed=seed)
+    env = creators(creator, env_args, env_kwargs, 1)[0].make(seed=seed)
     if not isinstance(env, PufferEnv):
         raise ConfigError(
-            f"the creator made a {type(env).__name__}: only a PufferEnv is its own vector env, "
+            f"the creator returned a {type(env).__name__}: only a PufferEnv is its own vector env, "
             "use Serial instead"
         )
     return env
 
 
 def _sizes(num_envs: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords with PufferLib's words for sizes translated; the core checks the rest."""
+    """Return the keywords with PufferLib's names for sizes translated; the core checks the rest."""
     settings = dict(kwargs)
     workers = settings.get("num_workers")
     if "num_workers" in settings and workers is None:
@@ -231,47 +233,47 @@ def _sizes(num_envs: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
     ):
         raise ConfigError(
             f"num_workers is {workers} for {num_envs} envs: use a divisor, so that all workers "
-            "have as many"
+            "have equally many"
         )
     if settings.get("batch_size") == "auto":
         settings["batch_size"] = max(1, num_envs // 2)
     return settings
 
 
-def _first(given: Any, count: int, num_envs: int) -> Any:
-    """Return the entries of the first envs where `given` holds one per env."""
-    return given[:count] if isinstance(given, (list, tuple)) and len(given) == num_envs else given
+def _first(value: Any, count: int, num_envs: int) -> Any:
+    """Return the entries of the first envs where `value` holds one per env."""
+    return value[:count] if isinstance(value, (list, tuple)) and len(value) == num_envs else value
 
 
 # ---- driving a vector env ------------------------------------------------------------------------
 
 
 def reset(vecenv: Any, seed: int | None = 42) -> tuple[Any, Any]:
-    """Call `async_reset` and `recv`. Returns (observations, infos)."""
+    """Call `async_reset` and `recv`; return (observations, infos)."""
     vecenv.async_reset(seed)
-    received = vecenv.recv()
-    return received[0], received[4]
+    batch = vecenv.recv()
+    return batch[0], batch[4]
 
 
 def step(vecenv: Any, actions: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Call `send` and `recv`. Returns (observations, rewards, terminals, truncations, infos)."""
+    """Call `send` and `recv`; return (observations, rewards, terminals, truncations, infos)."""
     vecenv.send(np.asarray(actions))
     observations, rewards, terminals, truncations, infos, *_ = vecenv.recv()
     return observations, rewards, terminals, truncations, infos
 
 
 def recv_precheck(vecenv: Any) -> None:
-    """Refuse a `recv` out of order, for vector env classes that keep a `flag`; the next call is
-    `send` then.
+    """Refuse a `recv` out of order, for vector env classes that keep a `flag`.
+
+    The next call is `send` then. Vector envs of this library check by themselves, and pass.
 
     Raises:
-        CallOrderError (an APIUsageError). Vector envs of this library check by themselves, and
-        pass.
+        CallOrderError: (an APIUsageError) it is out of order.
     """
     if isinstance(vecenv, VectorEnv):
         return
     if vecenv.flag != RECV:
-        raise CallOrderError("recv: nothing is under way: call reset, async_reset or send first")
+        raise CallOrderError("recv: nothing was sent: call reset, async_reset or send first")
     vecenv.flag = SEND
 
 
@@ -279,10 +281,10 @@ def send_precheck(vecenv: Any, actions: Any) -> np.ndarray:
     """Return `actions` as an array, or refuse a `send` out of order; the next call is `recv` then.
 
     The first actions (where `vecenv.initialized` is false) are compared with `vecenv.action_space`.
+    Vector envs of this library check by themselves, and pass.
 
     Raises:
-        CallOrderError, ConfigError (both APIUsageErrors). Vector envs of this library check by
-        themselves, and pass.
+        CallOrderError, ConfigError: (both APIUsageErrors) it is out of order, or unusable actions.
     """
     array: np.ndarray = np.asarray(actions)
     if isinstance(vecenv, VectorEnv):
@@ -303,40 +305,39 @@ def send_precheck(vecenv: Any, actions: Any) -> np.ndarray:
 
 
 def make_seeds(seed: int | Sequence[int], num_envs: int) -> list[int]:
-    """Return one seed per env: seed + i, or the given ones.
+    """Return one seed per env: seed + i, or the entries of a sequence.
 
     >>> make_seeds(7, 3)
     [7, 8, 9]
 
     Raises:
-        ConfigError (an APIUsageError): neither a whole number nor num_envs of them.
+        ConfigError: (an APIUsageError) neither a whole number nor num_envs of them.
     """
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         return [int(seed) + i for i in range(num_envs)]
     if isinstance(seed, (list, tuple)) and len(seed) == num_envs:
         return list(seed)
-    raise ConfigError(f"seed is {seed!r}: give a whole number, or {num_envs} of them")
+    raise ConfigError(f"seed is {seed!r}: must be a whole number, or {num_envs} of them")
 
 
 def check_envs(envs: Iterable[Any], driver: Any) -> None:
-    """Refuse envs that cannot share rows with `driver`: not puffer envs, or other spaces of one
-        agent.
+    """Refuse envs that cannot share rows with `driver`.
 
     Raises:
-        APIUsageError.
+        APIUsageError: not a puffer env, or other spaces of one agent.
     """
     valid = (PufferEnv, GymnasiumPufferEnv, PettingZooPufferEnv)
     for index, env in enumerate([driver, *envs]):
         where = "the driver env" if index == 0 else f"env {index - 1}"
         if not isinstance(env, valid):
             names = ", ".join(kind.__name__ for kind in valid)
-            raise APIUsageError(f"{where} is a {type(env).__name__}: make it one of {names}")
+            raise APIUsageError(f"{where} is a {type(env).__name__}: must be one of {names}")
         for name in ("single_observation_space", "single_action_space"):
-            found, wanted = getattr(env, name), getattr(driver, name)
-            if found != wanted:
+            space, wanted = getattr(env, name), getattr(driver, name)
+            if space != wanted:
                 raise APIUsageError(
-                    f"{where} has {name} {found}: the driver env has {wanted}, all envs have to "
-                    "agree"
+                    f"{where} has {name} {space}: the driver env has {wanted}, all envs must be "
+                    "equal"
                 )
 
 
@@ -353,29 +354,30 @@ def autotune(
     max_batch_vram_gb: float = 0.05,
     time_per_test: float = 5,
 ) -> dict[str, Any]:
-    """Run every candidate for `time_per_test` seconds with random actions, print a table, and
-    return the best settings.
+    """Measure every candidate with random actions, print a table, and return the best settings.
 
     Args:
-        env_creator: what `make` takes for one env.
-        batch_size: envs whose rows the policy sees at once. max_envs: most envs that may exist.
-        model_forward_s: seconds that the policy takes for a batch; a wait of that length stands in
-            for it, so that candidates which simulate meanwhile show it.
+        env_creator: as `make` takes it for one env.
+        batch_size: envs per batch of the policy.
+        max_envs: most envs that may exist.
+        model_forward_s: seconds that the policy takes for a batch; the measurement waits as long,
+            so that candidates which simulate meanwhile gain by it.
         max_env_ram_gb: memory that all envs may take; lowers max_envs, by what one env takes in
-        this process.
+            this process.
         max_batch_vram_gb: memory that a batch of observations may take.
-        time_per_test: seconds per candidate, without the time that it takes to start.
-    Returns:
-        keywords for `make(env_creator, **settings)`.
+        time_per_test: seconds per candidate, without its start.
+
+    Returns: keywords for `make(env_creator, **settings)`.
+
     Raises:
-        ConfigError (a ValueError): a batch that does not fit these limits. WorkerError: an env
-        failed.
+        ConfigError: (a ValueError) a batch that exceeds these limits.
+        WorkerError: an env failed.
     """
     if batch_size is None or batch_size < 1 or max_envs < batch_size:
         raise ConfigError(
-            f"batch_size is {batch_size}: give a number of envs from 1 to max_envs, {max_envs}"
+            f"batch_size is {batch_size}: must be a number of envs from 1 to max_envs, {max_envs}"
         )
-    batch_gb, env_gb = _weigh(env_creator, batch_size)
+    batch_gb, env_gb = _measure_memory(env_creator, batch_size)
     if batch_gb > max_batch_vram_gb:
         raise ConfigError(
             f"a batch of {batch_size} envs has {batch_gb:.3g} GB of observations: "
@@ -391,21 +393,20 @@ def autotune(
     measured = []
     for settings in candidates(batch_size, max_envs, usable_cores()):
         rate = _measure(env_creator, settings, model_forward_s, time_per_test)
-        print(f"{rate:14,.0f}  {_text(settings)}", flush=True)
+        print(f"{rate:14,.0f}  {_format(settings)}", flush=True)
         measured.append((rate, settings))
     best = max(measured, key=lambda entry: entry[0])[1]
-    print(f"{'best':>14}  {_text(best)}")
+    print(f"{'best':>14}  {_format(best)}")
     return best
 
 
 def candidates(batch_size: int, max_envs: int, cores: int) -> list[dict[str, Any]]:
     """Return the settings worth measuring, as keywords for `make`.
 
-    One process; workers that step one batch together; and workers that step further batches while
-    the policy looks at one, handed out block by block in turn, or in the order in which envs get
-    ready.
+    These are one process; workers that step one batch together; and workers that step further
+    batches while the policy computes, in a fixed order or in the order in which envs get ready.
     """
-    found: list[dict[str, Any]] = [{"backend": backends.Serial, "num_envs": batch_size}]
+    choices: list[dict[str, Any]] = [{"backend": backends.Serial, "num_envs": batch_size}]
     for batches in sorted({1, 2, cores}):
         num_envs = batches * batch_size
         workers = _most_workers(num_envs, batch_size, cores)
@@ -417,26 +418,22 @@ def candidates(batch_size: int, max_envs: int, cores: int) -> list[dict[str, Any
             "num_workers": workers,
             "batch_size": batch_size,
         }
-        found.append(settings)
+        choices.append(settings)
         if batches > 1:
-            found.append({**settings, "zero_copy": False, "sync_traj": False})
-    return found
+            choices.append({**settings, "zero_copy": False, "sync_traj": False})
+    return choices
 
 
 def _most_workers(num_envs: int, batch_size: int, cores: int) -> int | None:
-    """Return the largest number of workers, at most `cores`, with equal shares of which whole ones
-    make a batch.
-    """
-    fitting = [
+    """Return the largest number of workers with equal shares, of which whole ones make a batch."""
+    divisors = [
         n for n in range(1, cores + 1) if num_envs % n == 0 and batch_size % (num_envs // n) == 0
     ]
-    return max(fitting, default=None)
+    return max(divisors, default=None)
 
 
-def _weigh(env_creator: Any, batch_size: int) -> tuple[float, float]:
-    """Return the GB of a batch of observations, and of one env in memory as far as one can tell
-    from this process.
-    """
+def _measure_memory(env_creator: Any, batch_size: int) -> tuple[float, float]:
+    """Return the GB of a batch of observations, and an estimate for one env in this process."""
     process = psutil.Process()
     before = process.memory_info().rss
     with core_make(env_creator, backend=backends.Serial, num_envs=1) as vec:
@@ -454,9 +451,7 @@ def _weigh(env_creator: Any, batch_size: int) -> tuple[float, float]:
 def _measure(
     env_creator: Any, settings: dict[str, Any], model_forward_s: float, time_per_test: float
 ) -> float:
-    """Return agent-steps per second of one candidate: rows that came back, per second of the whole
-    loop.
-    """
+    """Return a candidate's agent-steps per second: rows received, per second of the whole loop."""
     with core_make(env_creator, **settings) as vec:
         vec.action_space.seed(0)
         actions = [vec.action_space.sample() for _ in range(DRAWN_ACTIONS)]
@@ -476,8 +471,8 @@ def _measure(
         return rows / (time.perf_counter() - start)
 
 
-def _text(settings: dict[str, Any]) -> str:
-    """Return settings as one would write them in a call."""
+def _format(settings: dict[str, Any]) -> str:
+    """Return settings as keyword arguments."""
     return ", ".join(
         f"{name}={value.__name__ if isinstance(value, type) else value}"
         for name, value in settings.items()

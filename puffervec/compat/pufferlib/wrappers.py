@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Wrappers that fit an env to the interface that emulation expects. Run in the workers, round one
-env each.
-"""
+"""Wrappers that adapt an env to the interface of the emulation. Run in the workers."""
 
 from __future__ import annotations
 
@@ -17,11 +15,10 @@ __all__ = ["GymToGymnasium", "PettingZooTruncatedWrapper", "PettingZooWrapper"]
 
 
 class GymToGymnasium(gymnasium.Env[Any, Any]):
-    """An env of the old Gym interface (reset() -> obs, step() -> 4-tuple) as a Gymnasium env. Gym
-    itself is not imported.
+    """An env of the old Gym interface (reset() -> obs, step() -> 4-tuple) as a Gymnasium env.
 
     An episode that Gym's TimeLimit ended (info["TimeLimit.truncated"]) counts as truncated, every
-    other end as terminal.
+    other end as terminal. Gym itself is not imported.
     """
 
     def __init__(self, env: Any) -> None:
@@ -34,9 +31,7 @@ class GymToGymnasium(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Reset, after env.seed(seed) where the env has that; the old interface knows no options,
-        so they are left out.
-        """
+        """Reset, after env.seed(seed) where that exists; the old interface takes no options."""
         return self._reset(seed, None), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -53,18 +48,15 @@ class GymToGymnasium(gymnasium.Env[Any, Any]):
 
 
 class PettingZooWrapper:
-    """Base of wrappers round a PettingZoo ParallelEnv: everything that a subclass does not define
-    goes to the env.
-    """
+    """Base of wrappers of a PettingZoo ParallelEnv; undefined attributes are the env's."""
 
     def __init__(self, env: Any) -> None:
         self.env = env
         self._reset = reset_of(env)
 
     def __getattr__(self, name: str) -> Any:
-        if (
-            name.startswith("_") or name == "env"
-        ):  # "env" is missing only while a copy is being unpickled
+        # "env" is missing only while a copy is being unpickled.
+        if name.startswith("_") or name == "env":
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(self.env, name)
 
@@ -99,8 +91,9 @@ class PettingZooWrapper:
 
 
 class PettingZooTruncatedWrapper(PettingZooWrapper):
-    """Gives every agent that has a first observation an empty reset info, for envs whose reset
-    returns none or odd ones.
+    """Returns an empty reset info for every agent with a first observation.
+
+    This is for envs whose reset returns no infos, or bad ones.
     """
 
     def reset(

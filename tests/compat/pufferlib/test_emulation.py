@@ -107,7 +107,7 @@ def test_make_object_takes_an_instance_or_a_creator() -> None:
         emulation.make_object(env, Counter)
     with pytest.raises(ValueError, match="exactly one"):
         emulation.make_object()
-    with pytest.raises(TypeError, match="give an instance"):
+    with pytest.raises(TypeError, match="must be an instance"):
         emulation.make_object(Counter)
     with pytest.raises(TypeError, match="env_creator is 3"):
         emulation.make_object(object_creator=3)  # type: ignore[arg-type]

@@ -264,7 +264,7 @@ def test_sample_logits_computes_halves_in_float32() -> None:
 
 
 def test_sample_logits_refuses_another_count() -> None:
-    with pytest.raises(ActionError, match=r"\(5, 2\) for 5 rows: give 1"):
+    with pytest.raises(ActionError, match=r"\(5, 2\) for 5 rows: must have 1"):
         pytorch.sample_logits(heads(5, 4)[0], torch.zeros(5, 2))
 
 

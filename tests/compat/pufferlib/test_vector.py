@@ -63,7 +63,7 @@ def test_make_pufferenv_is_the_env_itself() -> None:
 
 
 def test_make_pufferenv_refuses_other_envs_and_several() -> None:
-    with pytest.raises(APIUsageError, match="made a GymnasiumPufferEnv.*Serial"):
+    with pytest.raises(APIUsageError, match="returned a GymnasiumPufferEnv.*Serial"):
         vector.make(make_counter)
     with pytest.raises(APIUsageError, match="num_envs is 2"):
         vector.make(Native, num_envs=2)

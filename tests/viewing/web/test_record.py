@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/viewing/web/record.py and puffervec/viewing/web/seen.py: what is kept of an episode,
+"""puffervec/viewing/web/record.py and puffervec/viewing/web/observed.py: what is kept of an episode,
 beside what the env did.
 """
 

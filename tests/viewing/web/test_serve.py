@@ -242,5 +242,5 @@ def test_the_extra_is_named(
 
 def test_a_port_that_is_taken(serve: Serve, runs: Path) -> None:
     port = str(serve("watch", "runs").address.port)
-    with pytest.raises(RuntimeError, match=f"--port {port}: .*: give another one"):
+    with pytest.raises(RuntimeError, match=f"--port {port}: .*: use another one"):
         serve("watch", "runs", "--port", port)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What stands around an env in a worker of the SB3 adapter (puffervec/sb3/seat.py): the monitor
+"""What stands around an env in a worker of the SB3 adapter (puffervec/sb3/worker_env.py): the monitor
 does what SB3's does.
 """
 
@@ -16,7 +16,7 @@ import pytest
 from gymnasium import spaces
 
 from puffervec.errors import ConfigError
-from puffervec.sb3.seat import EnvMaker, IndexedEnv, IndexedEnvMaker, Monitor
+from puffervec.sb3.worker_env import EnvMaker, IndexedEnv, IndexedEnvMaker, Monitor
 from tests.sb3_envs import Counter
 
 
@@ -101,7 +101,7 @@ def test_the_monitor_insists_on_resets() -> None:
         env.reset(level=1)
 
 
-# ---- the seat ------------------------------------------------------------------------------------
+# ---- IndexedEnv ----------------------------------------------------------------------------------
 
 
 def test_only_gymnasium_envs_sit_down() -> None:

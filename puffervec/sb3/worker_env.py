@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What stands around a Python env in a worker of the Stable-Baselines3 adapter (vec_env.py): how it
-is made, a monitor, and the `IndexedEnv` that answers calls by env index.
+"""The wrappers of a Python env in a worker of the Stable-Baselines3 adapter (vec_env.py).
 
     core  ->  IndexedEnv  ->  wrapper_class  ->  Monitor  ->  env
 
-Runs in workers, so it imports neither Stable-Baselines3 nor torch, which would cost each worker
-seconds and memory.
+`IndexedEnv` answers calls by env index. Runs in workers, so it imports neither Stable-Baselines3
+nor torch, which would cost each worker seconds and memory.
 """
 
 from __future__ import annotations
@@ -29,19 +28,17 @@ MONITOR_SUFFIX = "monitor.csv"
 
 
 class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Reports each episode's return, length and time in `info["episode"]`, and in a file if one is
-    named.
+    """Reports each episode's return, length and time in `info["episode"]`, and in a file if named.
 
-    Does what `stable_baselines3.common.monitor.Monitor` does, with the same arguments, file format
-    and methods.
+    It equals `stable_baselines3.common.monitor.Monitor` in arguments, file format and methods.
 
     Args:
-        env: the env. filename: where to write one line per episode, or None; ".monitor.csv" is
-        added to it.
+        env: the env.
+        filename: where to write one line per episode, or None; ".monitor.csv" is appended.
         allow_early_resets: False: a reset in the middle of an episode raises.
-        reset_keywords: arguments of `reset` to report. info_keywords: keys of the last info to
-        report.
-        override_existing: False: append to a file that is there.
+        reset_keywords: arguments of `reset` to report.
+        info_keywords: keys of the last info to report.
+        override_existing: False: append to an existing file.
     """
 
     def __init__(
@@ -60,7 +57,7 @@ class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.episode_returns: list[float] = []
         self.episode_lengths: list[int] = []
         self.episode_times: list[float] = []
-        self._steps_before = 0  # of the running episode
+        self._steps_before = 0  # Before the running episode.
         self.current_reset_info: dict[str, Any] = {}
         self._return, self._length = 0.0, 0
         self._began_s = time.monotonic()
@@ -72,8 +69,8 @@ class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Begin an episode.
 
         Raises:
-            RuntimeError: in the middle of an episode, without allow_early_resets. ValueError: a
-                reset keyword is missing.
+            RuntimeError: in the middle of an episode, without allow_early_resets.
+            ValueError: a reset keyword is missing.
         """
         if not self.allow_early_resets and not self.needs_reset:
             raise RuntimeError(
@@ -83,16 +80,15 @@ class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
             if arguments.get(key) is None:
                 raise ValueError(f"reset got no {key!r}, which is among reset_keywords: pass it")
             self.current_reset_info[key] = arguments[key]
-        if (
-            self._path is not None and self._file is None
-        ):  # not in the constructor: an env may be made just to be looked at
+        # Not in the constructor, because an env may be made only to read its spaces.
+        if self._path is not None and self._file is None:
             self._open_file(self._path)
         self._steps_before = self.total_steps
         self._return, self._length, self.needs_reset = 0.0, 0, False
         return self.env.reset(**arguments)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step the env. Raises RuntimeError where a reset is due."""
+        """Step the env. Raises: RuntimeError: a reset is due."""
         if self.needs_reset:
             raise RuntimeError("step after the end of an episode: call reset")
         result = self.env.step(action)
@@ -170,20 +166,17 @@ def _monitor_path(filename: str) -> Path:
 
 
 class IndexedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Answers the adapter's calls for the envs that they name; the others do nothing. Adds nothing
-    to `step` and `reset`.
-    """
+    """Answers the adapter's calls for certain envs; `step` and `reset` are the env's own."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], index: int) -> None:
-        """Args: index: of the env in the vector env."""
+        """Args: env: the env; index: of the env in the vector env."""
         super().__init__(env)
         self._index = index
-        vars(self).update(
-            step=env.step, reset=env.reset
-        )  # found before the class's own, which would cost a call each
+        # The class's own methods would cost a call each; instance attributes come first.
+        vars(self).update(step=env.step, reset=env.reset)
 
     def sb3_options(self, options: Sequence[Mapping[str, Any]]) -> None:
-        """Take this env's options for its next reset; empty ones are not passed on."""
+        """Store this env's options for its next reset; empty ones are not passed on."""
         own = options[self._index]
         if own:
             vars(self)["reset"] = functools.partial(self._reset_with, own)
@@ -194,9 +187,7 @@ class IndexedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.env.reset(**{**arguments, "options": dict(own)})
 
     def sb3_get(self, chosen: Sequence[int], name: str) -> tuple[bool, Any]:
-        """Return (True, attribute) of the env or of the outermost wrapper that has it, (False,
-        None) where none does.
-        """
+        """Return (True, attribute) of the outermost wrapper that has it, or (False, None)."""
         if self._index not in chosen:
             return True, None
         try:
@@ -212,13 +203,11 @@ class IndexedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def sb3_call(
         self, chosen: Sequence[int], name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Return what a method of the env, or of the outermost wrapper that has it, returns."""
+        """Return the result of a method of the outermost wrapper that has it."""
         return self.env.get_wrapper_attr(name)(*args, **kwargs) if self._index in chosen else None
 
     def sb3_is_wrapped(self, chosen: Sequence[int], names: Sequence[str]) -> bool:
-        """Return whether a wrapper is an instance of a class called one of `names` (see
-        `class_name`).
-        """
+        """Return whether a wrapper is an instance of a class in `names` (see `class_name`)."""
         env: Any = self.env
         while self._index in chosen and isinstance(env, gymnasium.Wrapper):
             if any(class_name(kind) in names for kind in type(env).__mro__):
@@ -231,25 +220,25 @@ def class_name(kind: type) -> str:
     """Return "module:name", by which the learner names a class that a worker need not import.
 
     >>> class_name(Monitor)
-    'puffervec.sb3.seat:Monitor'
+    'puffervec.sb3.worker_env:Monitor'
     """
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
 @dataclass(frozen=True)
 class IndexedEnvMaker:
-    """Makes one env with its seat: `maker()`. Travels to a worker."""
+    """Makes one `IndexedEnv`: `maker()`. Travels to a worker."""
 
     make: Callable[[], Any]
     index: int
 
     def __call__(self) -> IndexedEnv:
-        """Return the env in its seat. Raises ConfigError for anything but a gymnasium.Env."""
+        """Return the env. Raises: ConfigError: it is not a gymnasium.Env."""
         env = self.make()
         if not isinstance(env, gymnasium.Env):
-            found = f"{type(env).__module__}.{type(env).__qualname__}"
+            kind = f"{type(env).__module__}.{type(env).__qualname__}"
             raise ConfigError(
-                f"an env function made {found}: Stable-Baselines3 needs functions that make a "
+                f"an env function returned {kind}: Stable-Baselines3 needs functions that make a "
                 "gymnasium.Env"
             )
         return IndexedEnv(env, self.index)
@@ -272,7 +261,7 @@ class EnvMaker:
     wrapper_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self) -> gymnasium.Env[Any, Any]:
-        env = self._bare()
+        env = self._make_bare()
         if self.seed is not None:
             env.action_space.seed(self.seed + self.rank)
         filename = (
@@ -281,10 +270,10 @@ class EnvMaker:
         env = Monitor(env, filename, **self.monitor_kwargs)
         return env if self.wrapper_class is None else self.wrapper_class(env, **self.wrapper_kwargs)
 
-    def _bare(self) -> gymnasium.Env[Any, Any]:
+    def _make_bare(self) -> gymnasium.Env[Any, Any]:
         if not isinstance(self.env_id, str):
             return self.env_id(**self.env_kwargs)
-        try:  # pictures, unless told otherwise
+        try:  # With pictures, unless env_kwargs has another render mode.
             return gymnasium.make(self.env_id, **{"render_mode": "rgb_array", **self.env_kwargs})
         except TypeError:
             return gymnasium.make(self.env_id, **self.env_kwargs)
