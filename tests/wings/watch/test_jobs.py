@@ -391,7 +391,7 @@ def test_what_fails_while_it_plays_is_not_made_again(
         job = jobs.ask(0, tmp_path, "eval", "", newer)
         assert job is not None
         await until(job, "done", "failed")
-        assert (job.state, job.checkpoint, job.said) == ("failed", newer, "the env failed")
+        assert (job.state, job.checkpoint, job.error) == ("failed", newer, "the env failed")
         assert Path(f"{job.out}.tries").read_text() == "x"
 
     working(jobs, steps)
