@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The C envs, built-in ones and those that installed packages hand over.
+"""The C envs: built-in ones, and those of installed packages.
 
 A package adds an env by an entry point in its pyproject.toml that loads to a `puffervec.NativeEnv`:
 

@@ -29,7 +29,7 @@ class CartpoleConfig:
 
 
 def drawing(config: CartpoleConfig, state: State) -> Drawing:
-    """A cart on its track, between the places where an episode ends."""
+    """Return the drawing: a cart on its track, between the places where an episode ends."""
     ends = [Line(((x, -0.12), (x, 0.12)), faded=True) for x in (-MOST_X_M, MOST_X_M)]
     return Drawing(
         view=(-2.8, -0.35, 2.8, 1.3),
@@ -53,7 +53,7 @@ def drawing(config: CartpoleConfig, state: State) -> Drawing:
 
 
 def shapes(state: State, before: State | None) -> Iterator[Shape]:
-    """The pole turns about the middle of the cart."""
+    """Yield the cart and the pole, which turns about the middle of the cart."""
     x, angle = float(state["x"]), float(state["theta"])
     yield Box(x, 0.0, 0.5, 0.24, role="cart", name="cart")
     tip = x + POLE_M * math.sin(angle), POLE_M * math.cos(angle)
@@ -62,8 +62,9 @@ def shapes(state: State, before: State | None) -> Iterator[Shape]:
 
 
 def keys(config: CartpoleConfig) -> Keys:
-    """Pushes to the left and to the right; in turn where no key is held, since there is no action
-    that does not push.
+    """Return the keys: push left, push right.
+
+    Without a key pushes alternate, since every action pushes.
     """
     turns = itertools.cycle((0, 1))
 

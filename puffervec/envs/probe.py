@@ -25,7 +25,7 @@ FAULTS = (
     "error",
     "slow",
 )
-# Values of ProbeConfig.fault_step beside the number of steps since the reset.
+# Values of ProbeConfig.fault_step besides the number of steps since the reset.
 MOMENTS = {"reset": -1, "save": -2, "load": -3, "peek": -4, "close": -5, "init": -6, "poke": -7}
 
 

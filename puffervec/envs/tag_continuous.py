@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`tag_continuous`: Tag in the plane (csrc/tag/continuous.h), with the parameter names of
-WarpDrive's TagContinuous.
-"""
+"""`tag_continuous`: Tag in the plane (csrc/tag/continuous.h), with WarpDrive's parameter names."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ from puffervec.errors import ConfigError
 
 RUNNER, TAGGER = 0, 1
 DEFAULT_SEED = 0
-"""The seed of the start where none is given, so that the same settings always make the same game.
-"""
+"""The default seed of the start, so that the same settings always make the same game."""
 MOST_AGENTS = 16384
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -65,9 +62,9 @@ class TagContinuousConfig:
     num_turn_levels: int = 10
     """Likewise for turns."""
     acceleration_changes: Sequence[float] | None = field(default=None, metadata={"python": True})
-    """What actions 1, 2, ... add to the acceleration: num_acceleration_levels numbers, in any
-    order. None: evenly spaced from min_acceleration to max_acceleration, equal to WarpDrive's table
-    to the bit.
+    """The changes of actions 1, 2, ... of the acceleration: num_acceleration_levels numbers, in any
+    order. None: evenly spaced from min_acceleration to max_acceleration, bit-identical to
+    WarpDrive's table.
     """
     turn_changes: Sequence[float] | None = field(default=None, metadata={"python": True})
     """Likewise for turns."""
@@ -92,7 +89,7 @@ class TagContinuousConfig:
     end_of_game_reward_for_runner: float = 1.0
     """Given to each runner still in the game at the time limit."""
     runner_exits_game_after_tagged: bool = True
-    """A tagged runner leaves the game; False: it goes on and can be tagged at every step."""
+    """A tagged runner leaves the game; False: it continues and can be tagged at every step."""
     random_starts: bool = False
     """Draw every agent's start anew at each reset (any place, one of four directions); False:
     always the same start.
@@ -114,7 +111,7 @@ class TagContinuousConfig:
 
 @dataclass(frozen=True)
 class Start:
-    """What the construction of the game draws: (N,) uint8 types, (N,) float32 x, y and directions."""
+    """The draws of the constructor: (N,) uint8 types, (N,) float32 x, y and directions."""
 
     types: np.ndarray
     x: np.ndarray
@@ -127,8 +124,9 @@ def _refuse(name: str, value: object, allowed: str) -> ConfigError:
 
 
 def _check_counts(config: TagContinuousConfig) -> None:
-    """Raise ConfigError where the numbers that the draws and tables need cannot be used. All other
-    bounds are checked in C.
+    """Raise ConfigError where numbers cannot be used for the draws and tables.
+
+    All other bounds are checked in C.
     """
     for name, most in (
         ("num_taggers", MOST_AGENTS),
@@ -155,10 +153,8 @@ def _check_counts(config: TagContinuousConfig) -> None:
         raise _refuse("seed", seed, f"None or a whole number from 0 to {2**32 - 1}")
 
 
-def _given(config: TagContinuousConfig, name: str, agents: int) -> np.ndarray | None:
-    """Return a start array of the settings as (N,) float64, None where there is none. Directions
-    may have any angle.
-    """
+def _start_array(config: TagContinuousConfig, name: str, agents: int) -> np.ndarray | None:
+    """Return a start array of the settings as (N,) float64, or None. Any angle is a direction."""
     if name == "starting_directions":
         return _numbers(
             config, name, agents, -LARGEST, LARGEST, f"one finite angle per agent ({agents})"
@@ -172,38 +168,37 @@ def _given(config: TagContinuousConfig, name: str, agents: int) -> np.ndarray | 
 def _numbers(
     config: TagContinuousConfig, name: str, count: int, low: float, high: float, wanted: str
 ) -> np.ndarray | None:
-    """Return a setting as (count,) float64, None where it is None. Raises: ConfigError: it is not
-    `wanted`.
-    """
-    given = getattr(config, name)
-    if given is None:
+    """Return a setting as (count,) float64, or None. Raises: ConfigError: it is not `wanted`."""
+    value = getattr(config, name)
+    if value is None:
         return None
     try:
-        array = np.asarray(given)
+        array = np.asarray(value)
     except ValueError:
-        raise _refuse(name, given, wanted) from None
+        raise _refuse(name, value, wanted) from None
     if array.dtype.kind not in "iuf" or array.shape != (count,):
         raise ConfigError(
-            f"tag_continuous: {name} has shape {array.shape} and type {array.dtype}: give {wanted}"
+            f"tag_continuous: {name} has shape {array.shape} and type {array.dtype}: use {wanted}"
         )
-    outside = array[~((array >= low) & (array <= high))]  # NaN too
+    outside = array[~((array >= low) & (array <= high))]  # Also NaN.
     if outside.size:
-        raise ConfigError(f"tag_continuous: {name} holds {outside[0]}: give {wanted}")
+        raise ConfigError(f"tag_continuous: {name} contains {outside[0]}: use {wanted}")
     return array.astype(np.float64)
 
 
 def start_of(config: TagContinuousConfig) -> Start:
-    """Draw types and start as TagContinuous's constructor does: same generator, same order, nothing
-        drawn that is given.
+    """Draw types and start as TagContinuous's constructor does.
+
+    The generator and the order are WarpDrive's; values in the settings are not drawn.
 
     Raises:
         ConfigError: names the setting that cannot be used.
     """
     _check_counts(config)
     agents = config.num_taggers + config.num_runners
-    x = _given(config, "starting_location_x", agents)
-    y = _given(config, "starting_location_y", agents)
-    directions = _given(config, "starting_directions", agents)
+    x = _start_array(config, "starting_location_x", agents)
+    y = _start_array(config, "starting_location_y", agents)
+    directions = _start_array(config, "starting_directions", agents)
     if (x is None) != (y is None):
         missing = "starting_location_x" if x is None else "starting_location_y"
         raise _refuse(missing, None, "as many numbers as for the other axis, or leave both out")
@@ -227,14 +222,18 @@ def start_of(config: TagContinuousConfig) -> Start:
 
 
 def action_table(config: TagContinuousConfig, kind: str) -> np.ndarray:
-    """Return what each choice of an action changes: (levels + 1,) float32, 0 first.
+    """Return the change of each choice of an action: (levels + 1,) float32, 0 first.
 
     WarpDrive takes the ends of the range as float32 and, under NumPy 1, spaces the values in
-    float64. From other ends, or in float32 as NumPy 2 would, some values are one unit in the last
-    place off.
+    float64. From other ends, or in float32 as NumPy 2 would, some values differ by one unit in the
+    last place.
 
-    Args: kind: "acceleration" or "turn".
-    Raises: ConfigError: the values of the settings are not one finite number for each level.
+    Args:
+        config: of the env.
+        kind: "acceleration" or "turn".
+
+    Raises:
+        ConfigError: the settings do not have one finite number for each level.
     """
     levels = getattr(config, f"num_{kind}_levels")
     values = _numbers(
@@ -252,9 +251,7 @@ def action_table(config: TagContinuousConfig, kind: str) -> np.ndarray:
 
 
 def changes_of(config: TagContinuousConfig) -> tuple[np.ndarray, np.ndarray]:
-    """Return what the choices of an action change: the speed, (levels + 1,) float32, and the
-    direction, likewise in rad.
-    """
+    """Return the changes of speed, (levels + 1,) float32, and of direction, likewise in rad."""
     return action_table(config, "acceleration"), action_table(config, "turn")
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How the games of Tag are drawn: taggers, runners, the ways that they came, and tags."""
+"""The drawings of the games of Tag: taggers, runners, their trails, and tags."""
 
 from __future__ import annotations
 
@@ -26,23 +26,16 @@ from puffervec.contract.drawing import (
 
 COLOURS = {"tagger": ORANGE, "runner": BLUE, "tag": INK}
 LEFT, STILL_IN = "runners left", "still in the game"
-TRAIL, CROWDED_TRAIL = 20, 3  # steps
-RADIUS, CROWDED = (
-    1 / 80,
-    400,
-)  # Of an agent, in widths of the field; more agents than that are drawn smaller.
+TRAIL, CROWDED_TRAIL = 20, 3  # Steps.
+# Radius of an agent, in widths of the field; it shrinks with more agents than CROWDED.
+RADIUS, CROWDED = 1 / 80, 400
 MOST_CELLS_DRAWN = 25  # Across.
-MOVES = (
-    "stay",
-    "right",
-    "left",
-    "up",
-    "down",
-)  # The actions of csrc/tag/grid.c, whose y axis points up here.
+# The actions of csrc/tag/grid.c, whose y axis points up here.
+MOVES = ("stay", "right", "left", "up", "down")
 
 
 def drawing_of_grid(config: Any, state: State) -> Drawing:
-    """tag_grid: agents on cells. Those on one cell stand around its middle."""
+    """Return the drawing of tag_grid: agents on cells; those on one cell surround its middle."""
     length = config.grid_length
     inner = [cell - 0.5 for cell in range(1, length + 1)] if length < MOST_CELLS_DRAWN else []
     lines = [Line(((at, -0.5), (at, length + 0.5)), faded=True) for at in inner]
@@ -80,9 +73,7 @@ def _tagged(state: State) -> bool:
 
 
 def _spread(cells: list[tuple[int, int]], away: float) -> list[tuple[float, float]]:
-    """Return where agents stand: in the middle of their cells, or around it where there are several
-    in one.
-    """
+    """Return the agents' places: the middle of a cell, or around it where it holds several."""
     count, seen, places = Counter(cells), Counter[tuple[int, int]](), []
     for x, y in cells:
         angle = 2 * math.pi * seen[x, y] / count[x, y]
@@ -93,11 +84,14 @@ def _spread(cells: list[tuple[int, int]], away: float) -> list[tuple[float, floa
 
 
 def drawing_of_plane(config: Any, types: np.ndarray, changes: Mapping[str, np.ndarray]) -> Drawing:
-    """tag_continuous: agents in the plane, with a line ahead. The ring of a tagger is how near it
-        must come.
+    """Return the drawing of tag_continuous: agents in the plane, with a line ahead.
 
-    Args: types: (N,) 1 for taggers. changes: what each choice of the two parts of an action
-        changes, by the name of the part.
+    The ring of a tagger is its reach.
+
+    Args:
+        config: of the env.
+        types: (N,) 1 for taggers.
+        changes: the change of each choice of the two parts of an action, by the name of the part.
     """
     length, margin = (
         config.grid_length,
@@ -109,8 +103,9 @@ def drawing_of_plane(config: Any, types: np.ndarray, changes: Mapping[str, np.nd
     radius, trail = _radius(length, len(types)), TRAIL if len(types) <= CROWDED else CROWDED_TRAIL
 
     def tagged(state: State, before: State | None) -> np.ndarray:
-        """The runners that were tagged in this step: gone now, or near a tagger where they stay in
-        the game.
+        """Return the runners that were tagged in this step.
+
+        They are gone, or near a tagger where tagged runners stay in the game.
         """
         if before is None:
             return runners[:0]
@@ -166,7 +161,7 @@ def drawing_of_plane(config: Any, types: np.ndarray, changes: Mapping[str, np.nd
 
 
 def _motion(state: State, agent: int) -> dict[str, float]:
-    """How an agent of tag_continuous moves, and whether it is still in the game."""
+    """Return an agent's motion in tag_continuous, and whether it is still in the game."""
     return {
         "speed": float(state["speed"][agent]),
         "direction rad": float(state["direction"][agent]),
@@ -179,6 +174,6 @@ def _radius(length: float, agents: int) -> float:
 
 
 def _around(low: float, high: float) -> tuple[float, float, float, float]:
-    """A square field with some room around."""
+    """Return a view of a square field with a margin."""
     room = 0.02 * (high - low)
     return low - room, low - room, high + room, high + room

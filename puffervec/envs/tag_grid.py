@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`tag_grid`: discrete Tag on a grid (csrc/tag/grid.c), with the parameter names of WarpDrive's
-TagGridWorld.
-"""
+"""`tag_grid`: discrete Tag on a grid (csrc/tag/grid.c), with WarpDrive's parameter names."""
 
 from __future__ import annotations
 
@@ -57,15 +55,15 @@ class TagGridConfig:
     """
 
 
-def _starts(config: TagGridConfig, given: Sequence[int] | None, name: str) -> np.ndarray:
+def _starts(config: TagGridConfig, cells: Sequence[int] | None, name: str) -> np.ndarray:
     """Return start cells as (agents,) or (layouts, agents) int32."""
-    if given is None:
+    if cells is None:
         middle = int(0.5 * config.grid_length)
         return np.array([middle] * config.num_taggers + [0], np.int32)
     agents = config.num_taggers + 1
-    wanted = f"give whole numbers, one per agent ({agents}), or layouts x agents"
+    wanted = f"use whole numbers, one per agent ({agents}), or layouts x agents"
     try:
-        array = np.asarray(given)
+        array = np.asarray(cells)
     except ValueError as error:
         raise ConfigError(
             f"tag_grid: {name} cannot be read as an array ({error}): {wanted}"
@@ -82,7 +80,7 @@ def _starts(config: TagGridConfig, given: Sequence[int] | None, name: str) -> np
     outside = array[(array < 0) | (array > config.grid_length)]
     if outside.size:
         raise ConfigError(
-            f"tag_grid: {name} holds {outside[0]}: cells are 0 to {config.grid_length}"
+            f"tag_grid: {name} contains {outside[0]}: cells are 0 to {config.grid_length}"
         )
     return np.ascontiguousarray(array, np.int32)
 
@@ -116,17 +114,16 @@ def _build(config: TagGridConfig) -> EnvData:
         raise ConfigError(
             f"tag_grid: reset_pool is {config.reset_pool}: use 0 (no pool) to {MOST_LAYOUTS}"
         )
-    if (
-        config.reset_pool and config.num_taggers > 0 and config.grid_length > 0
-    ):  # else csrc/tag/grid.c says what is wrong
+    # Otherwise csrc/tag/grid.c raises the error.
+    if config.reset_pool and config.num_taggers > 0 and config.grid_length > 0:
         return _pool(config)
     start_x = _starts(config, config.starting_location_x, "starting_location_x")
     start_y = _starts(config, config.starting_location_y, "starting_location_y")
     if start_x.shape != start_y.shape:
         shapes = f"{start_x.shape} and {start_y.shape}"
         raise ConfigError(
-            f"tag_grid: starting_location_x and starting_location_y have shapes {shapes}: give "
-            "both alike"
+            f"tag_grid: starting_location_x and starting_location_y have shapes {shapes}: they "
+            "must be equal"
         )
     return EnvData(params={"start_x": start_x, "start_y": start_y})
 

@@ -6,15 +6,18 @@ A reference is a gymnasium.Env, or anything with its `reset` and `step`. Where t
 agents, observations, rewards and actions of the reference have a leading axis for them; flags may
 have it. All else is optional:
 
-    state() -> dict               readable state by the names of `peek`: compared after each step, and what teacher forcing sets
-    set_state(state) -> rows      go on from such a state and return its observations; for `starts="env"`
-    margins() -> dict or number   how near the last step was to going another way, by what would differ (see `epsilon`)
-    infos["masks"]                (agents,) bool, which agents still act; without it all do
-    infos["events"]               dict of counts, summed up in the report
+    state() -> dict               readable state by the names of `peek`: compared after each step,
+                                  and set by teacher forcing
+    set_state(state) -> rows      continue from such a state and return its observations; for
+                                  `starts="env"`
+    margins() -> dict or number   how near the last step was to a different outcome, by what would
+                                  differ (see `epsilon`)
+    infos["masks"]                (agents,) bool, which agents still act; by default all
+    infos["events"]               dict of counts, summed in the report
 
 Each difference has a name: "rewards", "terminals", "truncations", "masks", "observations.FIELD" or
-"state.FIELD", with the fields that the C env declares. What `tolerances` and `margins` give for
-"observations" and "state" holds for all their fields.
+"state.FIELD", with the fields that the C env declares. Entries of `tolerances` and `margins` for
+"observations" and "state" apply to all their fields.
 
 Where the C env has several groups of rows, the reference takes and returns dicts by group, of
 actions, observations, rewards, masks and flags (a flag may be one for all), and names have the
@@ -43,15 +46,15 @@ FLAGS = ("masks", "terminals", "truncations")
 
 @dataclass
 class EnvEquality:
-    """What a comparison has seen.
+    """The report of a comparison.
 
     Attributes:
         steps, resets: of all envs, seeds and settings.
-        events: in how many steps some agent's episode ended ("terminals", "truncations"), and what
-        the reference counted.
-        exempt: of how many agents "rewards", "observations", ... were too near to a threshold to be
-        compared, over all steps.
-        largest: the largest difference by name, of all that was compared.
+        events: in how many steps some agent's episode ended ("terminals", "truncations"), and the
+            reference's counts.
+        exempt: by "rewards", "observations", ..., how many agents were too near to a threshold to
+            be compared, over all steps.
+        largest: the largest difference by name, of all comparisons.
     """
 
     steps: int = 0
@@ -82,31 +85,33 @@ def check_env_equal(
 
     Args:
         env: name of a C env, a NativeEnv, or a vector env of one with next-step autoreset, all of
-        whose envs are compared.
+            whose envs are compared.
         reference: an env, or a class or function that takes `settings` by name and returns one.
         settings: of the C env, or several such mappings, which are compared one after the other.
         seeds: of the first resets; the i-th env of a vector env gets seed + i. They also seed the
-        actions.
+            actions.
         steps: for each seed and settings, resets included.
         actions: called with the reference and a random generator before each step; returns an
             action for each agent. Without it actions are drawn uniformly.
         teacher_forced: set the C env to the reference's state before each step (`poke`), so that
-        differences do not add up.
+            differences do not accumulate.
         starts: "env" sets the reference to the C env's state after each reset, for envs that draw
-        their starts.
-        tolerances: by name, the largest difference that is allowed (0 without an entry), or
-            (difference, period) for numbers that wrap around, such as angles.
-        epsilon: what `margins` says to be nearer than this to a threshold is not compared in that
-            step, but counted.
-    Returns:
-        what was seen. A comparison without events has shown little.
+            their starts.
+        tolerances: by name, the largest allowed difference (0 without an entry), or (difference,
+            period) for numbers that wrap around, such as angles.
+        epsilon: values whose `margins` are smaller than this are not compared in that step, but
+            counted.
+
+    Returns: the report. A comparison without events proves little.
+
     Raises:
         EnvMismatchError: an AssertionError that shows the first difference with actions and state
-            before. ConfigError: an argument, or what the reference returned, cannot be used.
+            before.
+        ConfigError: an argument, or a result of the reference, cannot be used.
     """
     if not len(seeds):
         raise ConfigError(
-            "check_env_equal: seeds is empty: give at least one, such as the default (0,)"
+            "check_env_equal: seeds is empty: use at least one, such as the default (0,)"
         )
     report = EnvEquality()
     several = [settings] if settings is None or isinstance(settings, Mapping) else settings
@@ -114,7 +119,7 @@ def check_env_equal(
         with _vector_env(env, chosen) as vec:
             references = _references(vec, reference, chosen)
             _require_usable(vec, references[0], teacher_forced, starts)
-            references[0].reset(seed=int(seeds[0]))  # some have a state only now
+            references[0].reset(seed=int(seeds[0]))  # Some have a state only after a reset.
             columns = _Columns(vec, references[0], tolerances or {})
             run = _Run(
                 vec,
@@ -139,8 +144,8 @@ def _vector_env(env: Any, settings: Mapping[str, Any] | None) -> Iterator[Vector
             yield vec
     elif settings is not None:
         raise ConfigError(
-            "check_env_equal: settings are given with a vector env, which has its own: leave them "
-            "out"
+            "check_env_equal: settings were passed with a vector env, which has its own: leave "
+            "them out"
         )
     else:
         yield env
@@ -152,8 +157,8 @@ def _references(vec: VectorEnv, reference: Any, settings: Mapping[str, Any] | No
         return [reference(**(settings or {})) for _ in range(vec.num_envs)]
     if vec.num_envs > 1:
         raise ConfigError(
-            f"check_env_equal: one reference for {vec.num_envs} envs: give a class or function "
-            "that makes one"
+            f"check_env_equal: one reference for {vec.num_envs} envs: use a class or function that "
+            "makes one"
         )
     return [reference]
 
@@ -182,42 +187,46 @@ def _require_usable(vec: VectorEnv, reference: Any, teacher_forced: bool, starts
 
 
 def _method(reference: Any, name: str) -> Callable[..., Any] | None:
-    """Return an optional method. Gymnasium's own envs have attributes of such names, which are
-    something else.
-    """
-    found = getattr(reference, name, None)
-    return found if callable(found) else None
+    """Return an optional method; attributes of Gymnasium's own envs with such names are ignored."""
+    method = getattr(reference, name, None)
+    return method if callable(method) else None
 
 
 class _Columns:
-    """All that is compared of one env, as one vector of numbers.
+    """All numbers of one env that are compared, as one vector.
 
     Attributes:
-        names: what can differ. by_name: the columns of each name; also those of all "observations"
-            and of the whole "state", and of each name without its group.
+        names: of the possible differences.
+        by_name: the columns of each name; also those of all "observations" and of the whole
+            "state", and of each name without its group.
         name, agent: (columns,) indices: the name of each column, and its agent (of the state: its
-        place in the field).
-        row: (columns,) the agent among those of all groups. part: what a column is, without group
-        and field.
-        of_agents: (columns,) bool, what counts only where the agent acts. allowed, period:
-            (columns,), period 0 for none.
+            place in the field).
+        row: (columns,) the agent among those of all groups.
+        part: a column's name without group and field.
+        of_agents: (columns,) bool, columns that count only where the agent acts.
+        allowed, period: (columns,), period 0 for none.
     """
 
     def __init__(self, vec: VectorEnv, reference: Any, tolerances: Mapping[str, Tolerance]) -> None:
         self.groups, state = vec.spec.groups, _method(reference, "state")
         self.several = len(self.groups) > 1
-        there = state() if state is not None else {}
-        self.state_fields = [f for f in vec.spec.state_fields if f.name in there]
+        values = state() if state is not None else {}
+        self.state_fields = [f for f in vec.spec.state_fields if f.name in values]
         columns: list[tuple[str, int, int]] = []
-        first = 0  # of the agents of a group among those of all
+        first = 0  # Index of a group's first agent among all agents.
         for group in self.groups:
-            found = [(name, agent) for name in (*FLAGS, "rewards") for agent in range(group.agents)]
-            found += [
-                (f"observations.{f.name}", a) for a in range(group.agents) for f in group.fields for _ in range(f.size)
-            ]  # fmt: skip
+            entries = [
+                (name, agent) for name in (*FLAGS, "rewards") for agent in range(group.agents)
+            ]
+            entries += [
+                (f"observations.{f.name}", agent)
+                for agent in range(group.agents)
+                for f in group.fields
+                for _ in range(f.size)
+            ]
             columns += [
                 (f"{group.name}.{name}" if self.several else name, agent, first + agent)
-                for name, agent in found
+                for name, agent in entries
             ]
             first += group.agents
         columns += [
@@ -227,11 +236,11 @@ class _Columns:
         ]
         self._index(columns)
         self.allowed, self.period = np.zeros(len(columns)), np.zeros(len(columns))
-        for at, given in self._entries("tolerances", tolerances):
-            self.allowed[at], self.period[at] = given if isinstance(given, tuple) else (given, 0.0)
+        for at, value in self._entries("tolerances", tolerances):
+            self.allowed[at], self.period[at] = value if isinstance(value, tuple) else (value, 0.0)
 
     def _index(self, columns: Sequence[tuple[str, int, int]]) -> None:
-        """Take (name, agent, agent among all) of each column."""
+        """Index columns by (name, agent, agent among all)."""
         self.names = list(dict.fromkeys(name for name, _, _ in columns))
         numbers = {name: number for number, name in enumerate(self.names)}
         self.name = np.array([numbers[name] for name, _, _ in columns])
@@ -249,33 +258,31 @@ class _Columns:
     def _of_group(self, name: str) -> bool:
         return self.several and name.partition(".")[0] in [group.name for group in self.groups]
 
-    def _entries(self, what: str, given: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, Any]]:
+    def _entries(self, what: str, values: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, Any]]:
         """Yield (columns, value) of a dict by name, those for single fields last."""
-        for name in sorted(given, key=lambda name: "." in name):
+        for name in sorted(values, key=lambda name: "." in name):
             if name not in self.by_name:
                 raise ConfigError(
                     f"check_env_equal: {what} has {name!r}: the names are {', '.join(self.by_name)}"
                 )
-            yield self.by_name[name], given[name]
+            yield self.by_name[name], values[name]
 
-    def agents(self, given: Any, dtype: Any = np.bool_) -> list[np.ndarray]:
-        """Return what was given for each agent, (agents,) for each group: one value for all, or by
-        group and agent.
-        """
-        found = [
-            given[g.name] if self.several and isinstance(given, Mapping) else given
+    def agents(self, values: Any, dtype: Any = np.bool_) -> list[np.ndarray]:
+        """Return (agents,) values for each group, from one value for all or by group and agent."""
+        by_group = [
+            values[g.name] if self.several and isinstance(values, Mapping) else values
             for g in self.groups
         ]
         return [
             np.broadcast_to(np.asarray(of, dtype).reshape(-1), g.agents)
-            for of, g in zip(found, self.groups, strict=True)
+            for of, g in zip(by_group, self.groups, strict=True)
         ]
 
     def vector(
         self, flags: Sequence[Any], rewards: Any, observations: Any, state: Mapping[str, Any] | None
     ) -> np.ndarray:
-        """Return (columns,) float64, each number rounded to the type that it has in the C env."""
-        columns = [*(self.agents(given) for given in flags), self.agents(rewards, np.float32)]
+        """Return (columns,) float64, each number rounded to its type in the C env."""
+        columns = [*(self.agents(flag) for flag in flags), self.agents(rewards, np.float32)]
         parts: list[np.ndarray] = []
         for at, group in enumerate(self.groups):
             parts += [column[at] for column in columns]
@@ -284,25 +291,25 @@ class _Columns:
                     group, observations[group.name] if self.several else observations
                 ).reshape(-1)
             )
-        parts += [_rounded((state or {})[f.name], f.dtype).reshape(-1) for f in self.state_fields]
-        found = np.concatenate(parts, dtype=np.float64)
-        if found.shape != self.name.shape:
+        parts += [_round((state or {})[f.name], f.dtype).reshape(-1) for f in self.state_fields]
+        vector = np.concatenate(parts, dtype=np.float64)
+        if vector.shape != self.name.shape:
             shapes = {f.name: f.shape for f in self.state_fields}
             raise ConfigError(
                 "check_env_equal: the state of the reference has other shapes than the env's, "
                 f"{shapes}"
             )
-        return found
+        return vector
 
     def _flat(self, group: GroupSpec, observations: Any) -> np.ndarray:
         """Return (agents, F) of such an array, or of a dict by field."""
         try:
             if group.flat_dtype is not None and not isinstance(observations, Mapping):
-                return _rounded(observations, group.flat_dtype).reshape(
+                return _round(observations, group.flat_dtype).reshape(
                     group.agents, sum(f.size for f in group.fields)
                 )
             fields = [
-                _rounded(observations[f.name], f.dtype).reshape(group.agents, f.size)
+                _round(observations[f.name], f.dtype).reshape(group.agents, f.size)
                 for f in group.fields
             ]
         except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -312,37 +319,33 @@ class _Columns:
             ) from None
         return np.concatenate(fields, axis=1, dtype=np.float64)
 
-    def margins(self, given: Any) -> np.ndarray:
-        """Return (columns,) of what a reference says: a number, or numbers or arrays by name."""
-        if not isinstance(given, Mapping):
-            return np.full(len(self.name), float(given))
-        found = np.full(len(self.name), np.inf)
-        for at, margin in self._entries("margins", given):
-            found[at] = margin if np.ndim(margin) == 0 else np.asarray(margin)[self.agent[at]]
-        return found
+    def margins(self, values: Any) -> np.ndarray:
+        """Return (columns,) of a reference's margins: a number, or numbers or arrays by name."""
+        if not isinstance(values, Mapping):
+            return np.full(len(self.name), float(values))
+        margins = np.full(len(self.name), np.inf)
+        for at, margin in self._entries("margins", values):
+            margins[at] = margin if np.ndim(margin) == 0 else np.asarray(margin)[self.agent[at]]
+        return margins
 
-    def differences(self, shown: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """Return (columns,): how far two vectors are apart; infinity where only one of both is a
-        number.
-        """
+    def differences(self, actual: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """Return (columns,) differences of two vectors; infinity where only one has a number."""
         around = np.flatnonzero(self.period)
         with np.errstate(invalid="ignore"):
-            found: np.ndarray = np.abs(shown - wanted)
-            found[around] = np.minimum(
-                found[around] % self.period[around], -found[around] % self.period[around]
+            distance: np.ndarray = np.abs(actual - wanted)
+            distance[around] = np.minimum(
+                distance[around] % self.period[around], -distance[around] % self.period[around]
             )
-        found[np.isnan(found)] = np.inf
-        found[(shown == wanted) | (np.isnan(shown) & np.isnan(wanted))] = 0.0
+        distance[np.isnan(distance)] = np.inf
+        distance[(actual == wanted) | (np.isnan(actual) & np.isnan(wanted))] = 0.0
         acting = wanted[self.by_name["masks"]] > 0
-        found[self.of_agents] = np.where(
-            acting[self.row[self.of_agents]], found[self.of_agents], 0.0
+        distance[self.of_agents] = np.where(
+            acting[self.row[self.of_agents]], distance[self.of_agents], 0.0
         )
-        return found
+        return distance
 
     def place(self, column: int) -> str:
-        """Return the name of a column with its indices: of the agent, and in the field where that
-        is an array.
-        """
+        """Return a column's name with the index of its agent, and its place in an array field."""
         name, agent = self.names[self.name[column]], self.agent[column]
         places = [int(at) for at in self.by_name[name] if self.agent[at] == agent]
         return (
@@ -350,8 +353,8 @@ class _Columns:
         )
 
 
-def _rounded(values: Any, dtype: np.dtype[Any]) -> np.ndarray:
-    """Return an array; of floats with as many bits as `dtype`, if that is one."""
+def _round(values: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    """Return an array, with floats rounded to `dtype` if that is a float type."""
     return np.asarray(values, dtype if dtype.kind == "f" else None)
 
 
@@ -359,9 +362,8 @@ def _rounded(values: Any, dtype: np.dtype[Any]) -> np.ndarray:
 class _Run:
     """The envs of a vector env and their references, stepped side by side.
 
-    before: of each env, the state before the step at hand. taken: of each env, the actions of that
-    step by group.
-    over: of each env, whether that step is a reset.
+    before: by env, the state before the present step. taken: by env, the actions of that step by
+    group. over: by env, whether that step is a reset.
     """
 
     vec: VectorEnv
@@ -407,7 +409,7 @@ class _Run:
 
     def _step(self, env: int) -> None:
         reference = self.references[env]
-        observations, rewards, terminated, truncated, infos = reference.step(self._given(env))
+        observations, rewards, terminated, truncated, infos = reference.step(self._actions_of(env))
         flags = infos.get("masks", True), terminated, truncated
         acting, ended, cut = (np.concatenate(self.columns.agents(flag)) for flag in flags)
         margins = _method(reference, "margins")
@@ -422,17 +424,16 @@ class _Run:
         if not self._compare(
             env, flags, rewards, observations, np.inf if margins is None else margins()
         ):
-            self.vec.reset(
-                mask=np.arange(self.vec.num_envs) == env
-            )  # what is exempt has gone two ways: begin anew
+            # The exempt outcome has made the env and its reference diverge: begin again.
+            self.vec.reset(mask=np.arange(self.vec.num_envs) == env)
             self._reset(env, {})
 
-    def _given(self, env: int) -> Any:
+    def _actions_of(self, env: int) -> Any:
         """Return an env's actions as its reference takes them."""
         if self.columns.several:
             return self.taken[env]
-        (given,) = self.taken[env].values()
-        return given if self.columns.groups[0].agents > 1 else given[0]
+        (actions,) = self.taken[env].values()
+        return actions if self.columns.groups[0].agents > 1 else actions[0]
 
     def _draw(self, env: int, draw: np.random.Generator) -> dict[str, np.ndarray]:
         """Return the action rows of one env by group."""
@@ -443,18 +444,21 @@ class _Run:
                 group.name: np.zeros(shapes[group.name], group.action_dtype) for group in groups
             }
         if self.actions is None:
-            return {group.name: _drawn(group, draw).reshape(shapes[group.name]) for group in groups}
-        found = self.actions(self.references[env], draw)
-        found = found if self.columns.several else {groups[0].name: found}
+            return {
+                group.name: _draw_uniform(group, draw).reshape(shapes[group.name])
+                for group in groups
+            }
+        actions = self.actions(self.references[env], draw)
+        actions = actions if self.columns.several else {groups[0].name: actions}
         return {
-            group.name: np.asarray(found[group.name], group.action_dtype).reshape(
+            group.name: np.asarray(actions[group.name], group.action_dtype).reshape(
                 shapes[group.name]
             )
             for group in groups
         }
 
     def _state(self, env: int) -> dict[str, Any]:
-        """Return the reference's state, as far as the C env has it too."""
+        """Return the fields of the reference's state that the C env has too."""
         fields = self.columns.state_fields
         state = self.references[env].state() if fields else {}
         return {f.name: np.array(state[f.name]) for f in fields}
@@ -462,7 +466,7 @@ class _Run:
     def _peek(self, env: int) -> dict[str, np.ndarray]:
         return self.vec.peek(env) if self.vec.spec.state_fields else {}
 
-    def _shown(self, env: int) -> np.ndarray:
+    def _vector_of(self, env: int) -> np.ndarray:
         """Return the vector of a C env."""
         flags: list[dict[str, np.ndarray]] = [{} for _ in FLAGS]
         rewards, observations = {}, {}
@@ -471,11 +475,11 @@ class _Run:
                 self.vec.halves[0].groups[group.name],
                 slice(env * group.agents, (env + 1) * group.agents),
             )
-            shown = rows.observations
+            all_rows = rows.observations
             observations[group.name] = (
-                {n: of[mine] for n, of in shown.items()}
-                if isinstance(shown, Mapping)
-                else shown[mine]
+                {n: of[mine] for n, of in all_rows.items()}
+                if isinstance(all_rows, Mapping)
+                else all_rows[mine]
             )
             rewards[group.name] = rows.rewards[mine]
             for flag, name in zip(flags, FLAGS, strict=True):
@@ -491,20 +495,21 @@ class _Run:
     def _compare(
         self, env: int, flags: Sequence[Any], rewards: Any, observations: Any, margins: Any
     ) -> bool:
-        """Raise where the C env differs from its reference; return False where it does so in
-        something exempt.
+        """Raise where the C env differs from its reference.
+
+        Returns: False where it differs only in exempt values.
         """
-        shown, wanted = (
-            self._shown(env),
+        actual, wanted = (
+            self._vector_of(env),
             self.columns.vector(flags, rewards, observations, self._state(env)),
         )
         difference, near = (
-            self.columns.differences(shown, wanted),
+            self.columns.differences(actual, wanted),
             self.columns.margins(margins) < self.epsilon,
         )
         wrong = difference > self.columns.allowed
         if (wrong & ~near).any():
-            raise self._mismatch(env, shown, wanted, np.flatnonzero(wrong & ~near))
+            raise self._mismatch(env, actual, wanted, np.flatnonzero(wrong & ~near))
         for name, _ in {
             (self.columns.part[i], self.columns.agent[i]) for i in np.flatnonzero(near)
         }:
@@ -516,18 +521,19 @@ class _Run:
         return not wrong.any()
 
     def _mismatch(
-        self, env: int, shown: np.ndarray, wanted: np.ndarray, wrong: np.ndarray
+        self, env: int, actual: np.ndarray, wanted: np.ndarray, wrong: np.ndarray
     ) -> EnvMismatchError:
         columns, at = self.columns, wrong[0]
         name = columns.names[columns.name[at]]
         others = {columns.names[columns.name[other]] for other in wrong} - {name}
         by_group, before = (self.taken[env], self.before[env]) if self.taken else (None, {})
+        # Rows of agents.
         taken = (
             by_group if by_group is None or columns.several else by_group[columns.groups[0].name]
-        )  # rows of agents
+        )
         when = f"step {self.step}" if self.step else "the reset"
         lines = [
-            f"{self.vec.env.name} has {shown[at]:.9g} in {columns.place(at)}, "
+            f"{self.vec.env.name} has {actual[at]:.9g} in {columns.place(at)}, "
             f"{type(self.references[env]).__name__} has {wanted[at]:.9g} (allowed difference: "
             f"{columns.allowed[at]:g})",
             f"in {when} of env {env}, seed {self.seed}, settings {dict(self.settings)}",
@@ -535,22 +541,22 @@ class _Run:
         if by_group is not None:
             named = by_group if columns.several else {"actions": taken}
             lines += [
-                *(f"{name}: {_shortened(given)}" for name, given in named.items()),
+                *(f"{name}: {_shorten(rows)}" for name, rows in named.items()),
                 "state before:",
             ]
-            lines += [f"    {field}: {_shortened(value)}" for field, value in before.items()]
+            lines += [f"    {field}: {_shorten(value)}" for field, value in before.items()]
         if others:
             lines.append(f"other differences: {', '.join(sorted(others))}")
         where = {"field": name, "env": env, "seed": self.seed, "step": self.step}
         return EnvMismatchError("\n".join(lines), **where, actions=taken, before=before)
 
 
-def _shortened(values: Any) -> str:
+def _shorten(values: Any) -> str:
     text = str(np.asarray(values).tolist())
     return text if len(text) < 300 else f"{text[:300]}... (the error has all)"
 
 
-def _drawn(group: GroupSpec, draw: np.random.Generator) -> np.ndarray:
+def _draw_uniform(group: GroupSpec, draw: np.random.Generator) -> np.ndarray:
     """Return actions of a group's agents, drawn uniformly."""
     size = group.agents, group.action_dims
     if group.action_kind == "continuous":

@@ -375,7 +375,7 @@ def test_a_state_that_cannot_be_is_refused(field: str, at: Any, value: Any, said
         ({"death_rate": 1.5}, "death_rate is 1.5: use a number from 0 to 1"),
         ({"gdp_per_capita": float("nan")}, "gdp_per_capita is nan: use a number from 1 to 1e+09"),
         ({"infectious_days": True}, "infectious_days is True: use a number"),
-        ({"data": 3}, "data is 3: give the path of a folder, or None"),
+        ({"data": 3}, "data is 3: must be the path of a folder, or None"),
         ({"pop_between_age_18_65": 0.02}, "state 0 has unemployment_bias .*: use less than 1"),
     ],
 )

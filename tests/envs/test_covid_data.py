@@ -66,7 +66,7 @@ def test_a_set_is_written_and_read(tmp_path: Path) -> None:
             2,
             0,
             "synthetic-02",
-            "line 3, column state: 'synthetic-02' must be a name of its own",
+            "line 3, column state: 'synthetic-02' must be a unique name",
         ),
         (
             "states.csv",
@@ -84,7 +84,7 @@ def test_a_set_is_written_and_read(tmp_path: Path) -> None:
         ),
         ("states.csv", 9, 8, "0.9", "line 9, column beta_slope: 0.9 must be such that"),
         ("states.csv", 9, 13, "-1", "line 9, column health_max: -1.0 must be more than health_min"),
-        ("states.csv", 1, 2, "alive", "line 1: column 3 is 'alive': it must be 'susceptible'"),
+        ("states.csv", 1, 2, "alive", "line 1: column 3 is 'alive': must be 'susceptible'"),
         (
             "planner.csv",
             2,
@@ -104,7 +104,7 @@ def test_a_set_is_written_and_read(tmp_path: Path) -> None:
             1,
             4,
             "else",
-            "filters.csv, line 1: column 5 is 'else': it must be 'synthetic-04'",
+            "filters.csv, line 1: column 5 is 'else': must be 'synthetic-04'",
         ),
         (
             "stringency.csv",
@@ -125,7 +125,7 @@ def test_a_set_is_written_and_read(tmp_path: Path) -> None:
             5,
             0,
             "3",
-            "line 5, column day: 3 must be -78: days follow each other, and the last one is 0",
+            "line 5, column day: 3 must be -78: days are consecutive, and the last one is 0",
         ),
     ],
 )
@@ -150,10 +150,10 @@ def test_rows_and_cells_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "states.csv"
     whole = path.read_text()
     path.write_text("".join(whole.splitlines(keepends=True)[:-1]))
-    with pytest.raises(ConfigError, match="has 50 rows below the first line: give 51"):
+    with pytest.raises(ConfigError, match="has 50 rows below the first line: must have 51"):
         load_data(tmp_path)
     path.write_text(whole.replace("\n", ",7\n", 2).replace(",7\n", "\n", 1))
-    with pytest.raises(ConfigError, match="line 2: 17 cells: give 16, one per column"):
+    with pytest.raises(ConfigError, match="line 2: 17 cells: must have 16, one per column"):
         load_data(tmp_path)
     path.write_text(whole.replace("economic_max\n", "economic_max,more\n"))
     with pytest.raises(ConfigError, match="line 1: column 'more' is unknown: leave it out"):

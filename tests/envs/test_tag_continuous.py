@@ -391,13 +391,13 @@ def test_actions_may_change_what_the_settings_say() -> None:
         ({"seed": "x"}, ["seed is 'x'"]),
         ({"starting_location_x": [1.0] * 11}, ["starting_location_y is None"]),
         ({"starting_location_x": [1.0] * 3, "starting_location_y": [1.0] * 11}, ["starting_location_x", "(3,)", "(11)"]),
-        ({"starting_location_x": [11.0] * 11, "starting_location_y": [1.0] * 11}, ["location_x holds 11.0", "0 to 10"]),
-        ({"starting_directions": [float("nan")] * 11}, ["starting_directions holds nan", "finite angle"]),
+        ({"starting_location_x": [11.0] * 11, "starting_location_y": [1.0] * 11}, ["location_x contains 11.0", "0 to 10"]),
+        ({"starting_directions": [float("nan")] * 11}, ["starting_directions contains nan", "finite angle"]),
         ({"starting_directions": "north"}, ["starting_directions", "one finite angle per agent"]),
         ({"starting_directions": [0.0] * 11, "random_starts": True}, ["random_starts is True"]),
         ({"num_tagger": 3}, ["num_tagger", "num_taggers"]),
         ({"turn_changes": [0.5] * 9}, ["turn_changes has shape (9,)", "num_turn_levels (10) finite numbers"]),
-        ({"acceleration_changes": [float("nan")] * 10}, ["acceleration_changes holds nan", "num_acceleration_levels (10)"]),
+        ({"acceleration_changes": [float("nan")] * 10}, ["acceleration_changes contains nan", "num_acceleration_levels (10)"]),
     ],
 )  # fmt: skip
 def test_settings_that_cannot_be_used(settings: dict[str, Any], words: list[str]) -> None:

@@ -314,7 +314,7 @@ def test_a_reset_pool_is_drawn_from_the_seed_and_each_episode_takes_a_layout() -
         ({"wall_hit_penalty": float("nan")}, ["finite"]),
         ({"tag_reward_for_tagger": float("inf")}, ["finite"]),
         ({"starting_location_x": [1, 2, 3]}, ["starting_location_x", "3", "5"]),
-        ({"starting_location_x": [0, 0, 0, 0, 5]}, ["holds 5", "0 to 4"]),
+        ({"starting_location_x": [0, 0, 0, 0, 5]}, ["contains 5", "0 to 4"]),
         ({"starting_location_y": [0, 0, 0, 0, -1]}, ["-1", "0 to 4"]),
         ({"starting_location_x": [0.5, 0, 0, 0, 0]}, ["starting_location_x", "whole numbers"]),
         ({"starting_location_x": "abc"}, ["starting_location_x"]),

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`covid`: the two-level economic environment (csrc/covid), 51 states and a planner. It forecasts
-nothing: docs/covid.md.
+"""`covid`: the two-level economic environment (csrc/covid) of 51 states and a planner.
+
+It forecasts nothing: docs/covid.md.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from puffervec.envs.covid.settings import CovidConfig, build
 
 TRAINING = Training(
     preset={
-        # All envs are in the same day, so a roll-out is an episode: deaths follow measures by
+        # All envs are in the same day, so a rollout is an episode: deaths follow measures by
         # months.
         "vec": {"num_envs": 8, "backend": "serial"},
         "train": {
@@ -28,7 +29,7 @@ TRAINING = Training(
             "total_timesteps": 50_000_000,
         },
         "policy": {"hidden": (32,)},
-        # A subsidy pays and costs from its first day on, and there are six of them in an episode.
+        # A subsidy has effects and costs from its first day on, and an episode has six of them.
         "policies": {
             "planner": {
                 "gamma": 0.99,

@@ -1,14 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `covid` knows of its 51 states: read from four CSV files of a folder, checked, and written.
+"""The data of `covid` about its 51 states: read from four CSV files, checked, and written.
 
-    states.csv      a row per state: people at the start, transmission, bias of unemployment, how it weighs both indices
-    planner.csv     one row: how the planner weighs them
-    filters.csv     a row per filter of unemployment: its lambda in days, and its weight in each state
+    states.csv      a row per state: people at the start, transmission, bias of unemployment, and
+                    the weights of both indices
+    planner.csv     one row: the planner's weights
+    filters.csv     a row per filter of unemployment: its lambda in days, and its weight in each
+                    state
     stringency.csv  a row per day until the start, day 0: the stringency of each state, 1 to 10
 
-The folder `synthetic` beside this file is a synthetic data set: scripts/make_covid_data.py drew it,
-and no state is a real one.
+The folder `synthetic` next to this file is a synthetic data set, drawn by
+scripts/make_covid_data.py; no state in it is real.
 """
 
 from __future__ import annotations
@@ -26,20 +28,31 @@ from puffervec.errors import ConfigError
 from puffervec.system.folder import Folder
 
 STATES, FILTERS, LEVELS, WINDOW = 51, 5, 10, 600
-MOST_BYTES = 1 << 20  # of a file: 600 days of 51 states take 100 kB
+MOST_BYTES = 1 << 20  # Of a file: 600 days of 51 states take 100 kB.
 SYNTHETIC = Path(__file__).resolve().parent / "synthetic"
 Bounds = tuple[float, float]
 PEOPLE, INDEX = (0.0, 1e10), (-1e9, 1e9)
 TASTE: Mapping[str, Bounds] = {
-    "alpha": (0.0, 0.999), "eta": (0.0, 20.0), "health_min": INDEX, "health_max": INDEX, "economic_min": INDEX,
+    "alpha": (0.0, 0.999),
+    "eta": (0.0, 20.0),
+    "health_min": INDEX,
+    "health_max": INDEX,
+    "economic_min": INDEX,
     "economic_max": INDEX,
-}  # fmt: skip
+}
 # In the order of covid_facts (csrc/covid/covid.h).
 COLUMNS: Mapping[str, Bounds] = {
-    "population": (1.0, 1e10), "susceptible": PEOPLE, "infected": PEOPLE, "recovered": PEOPLE, "vaccinated": PEOPLE,
-    "unemployed": PEOPLE, "beta_intercept": (-10.0, 10.0), "beta_slope": (-10.0, 10.0), "unemployment_bias": (0.0, 98.0),
+    "population": (1.0, 1e10),
+    "susceptible": PEOPLE,
+    "infected": PEOPLE,
+    "recovered": PEOPLE,
+    "vaccinated": PEOPLE,
+    "unemployed": PEOPLE,
+    "beta_intercept": (-10.0, 10.0),
+    "beta_slope": (-10.0, 10.0),
+    "unemployment_bias": (0.0, 98.0),
     **TASTE,
-}  # fmt: skip
+}
 WEIGHT, LAMBDA = (-1e4, 1e4), (0.1, 1e6)
 
 
@@ -48,10 +61,12 @@ class CovidData:
     """The data of the 51 states.
 
     Attributes:
-        names: of the states. states: (51, 15) float64, the columns of COLUMNS. planner: (6,)
-        float64, those of TASTE.
-        lambdas: (5,) float64, days. weights: (5, 51) float64.
-        stringency: (days, 51) uint8, 1 to 10; the last day is the one on which episodes begin.
+        names: of the states.
+        states: (51, 15) float64, the columns of COLUMNS.
+        planner: (6,) float64, those of TASTE.
+        lambdas: (5,) float64, days.
+        weights: (5, 51) float64.
+        stringency: (days, 51) uint8, 1 to 10; episodes begin on the last day.
     """
 
     names: tuple[str, ...]
@@ -67,9 +82,7 @@ class CovidData:
 
 
 class _Table:
-    """A CSV file. Whatever is wrong in it is said with file, line, column, value and what is
-    allowed.
-    """
+    """A CSV file. Errors name file, line, column and value, and what is allowed."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / name
@@ -81,10 +94,8 @@ class _Table:
             raise ConfigError(
                 f"covid: {self.path} cannot be read: {error.strerror or error}"
             ) from None
-        except (
-            ValueError,
-            csv.Error,
-        ) as error:  # ValueError: no UTF-8, or a NUL in the folder's name
+        # ValueError: not UTF-8, or a NUL in the folder's name.
+        except (ValueError, csv.Error) as error:
             raise ConfigError(f"covid: {self.path} cannot be read: {error}") from None
         numbered = [(line, row) for line, row in enumerate(rows, 1) if row]
         if not numbered:
@@ -94,10 +105,10 @@ class _Table:
     def require(self, columns: Sequence[str], least: int, most: int) -> None:
         """Raise ConfigError unless the file has these columns in this order, and so many rows."""
         for place, wanted in enumerate(columns):
-            found = self.columns[place] if place < len(self.columns) else "missing"
-            if found != wanted:
+            name = self.columns[place] if place < len(self.columns) else "missing"
+            if name != wanted:
                 raise ConfigError(
-                    f"covid: {self.path}, line 1: column {place + 1} is {found!r}: it must be "
+                    f"covid: {self.path}, line 1: column {place + 1} is {name!r}: must be "
                     f"{wanted!r}"
                 )
         if len(self.columns) > len(columns):
@@ -108,13 +119,14 @@ class _Table:
         if not least <= len(self.rows) <= most:
             allowed = str(least) if least == most else f"{least} to {most}"
             raise ConfigError(
-                f"covid: {self.path} has {len(self.rows)} rows below the first line: give {allowed}"
+                f"covid: {self.path} has {len(self.rows)} rows below the first line: must have "
+                f"{allowed}"
             )
         for line, row in self.rows:
             if len(row) != len(columns):
                 raise ConfigError(
-                    f"covid: {self.path}, line {line}: {len(row)} cells: give {len(columns)}, one "
-                    "per column"
+                    f"covid: {self.path}, line {line}: {len(row)} cells: must have "
+                    f"{len(columns)}, one per column"
                 )
 
     def cells(self, column: str) -> Iterator[tuple[int, str]]:
@@ -123,7 +135,7 @@ class _Table:
         return ((line, row[place].strip()) for line, row in self.rows)
 
     def numbers(self, column: str, bounds: Bounds, whole: bool = False) -> list[float]:
-        """Return a column. Raises: ConfigError: a cell that is no number within the bounds."""
+        """Return a column. Raises: ConfigError: a cell is not a number within the bounds."""
         low, high = bounds
         return [
             self._number(line, column, text, low, high, whole) for line, text in self.cells(column)
@@ -176,17 +188,17 @@ def _load_states(table: _Table) -> tuple[tuple[str, ...], np.ndarray]:
     names: list[str] = []
     for line, name in table.cells("state"):
         if not name or name in names or name in ("day", "lambda_days"):
-            raise table.refuse(line, "state", name, "a name of its own")
+            raise table.refuse(line, "state", name, "a unique name")
         names.append(name)
-    found = {name: table.numbers(name, bounds) for name, bounds in COLUMNS.items()}
+    columns = {name: table.numbers(name, bounds) for name, bounds in COLUMNS.items()}
     for row, (line, _) in enumerate(table.rows):
-        _check_state(table, line, {name: values[row] for name, values in found.items()})
+        _check_state(table, line, {name: values[row] for name, values in columns.items()})
     _check_bounds(table)
-    return tuple(names), np.array(list(found.values())).T.copy()
+    return tuple(names), np.array(list(columns.values())).T.copy()
 
 
 def _check_state(table: _Table, line: int, of: Mapping[str, float]) -> None:
-    """Raise ConfigError where numbers of a state do not go together."""
+    """Raise ConfigError where numbers of a state are inconsistent."""
     alive = of["susceptible"] + of["infected"] + of["recovered"]
     if abs(alive - of["population"]) > 1e-6 * of["population"] + 1.0:
         allowed = f"{alive:.9g}, the sum of susceptible, infected and recovered, within 1 person"
@@ -209,7 +221,7 @@ def _check_state(table: _Table, line: int, of: Mapping[str, float]) -> None:
 
 
 def _check_bounds(table: _Table) -> None:
-    """Raise ConfigError where the least of an index is not below the most."""
+    """Raise ConfigError where an index's minimum is not below its maximum."""
     for index in ("health", "economic"):
         most = table.numbers(f"{index}_max", INDEX)
         least = table.numbers(f"{index}_min", INDEX)
@@ -229,7 +241,7 @@ def _load_stringency(table: _Table, names: Sequence[str]) -> np.ndarray:
                 line,
                 "day",
                 int(day),
-                f"{first + place}: days follow each other, and the last one is 0",
+                f"{first + place}: days are consecutive, and the last one is 0",
             )
     return np.array([table.numbers(name, (1, LEVELS), whole=True) for name in names]).T.astype(
         np.uint8

@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How `covid` is drawn: two bars for each state, its stringency and its infected people; curves of
-the whole.
-"""
+"""The drawing of `covid`: two bars per state, stringency and infected people, and total numbers."""
 
 from __future__ import annotations
 
@@ -15,8 +13,8 @@ from puffervec.contract.drawing import BLUE, ORANGE, Box, Drawing, Line, Shape, 
 from puffervec.envs.covid.data import LEVELS, STATES
 from puffervec.envs.covid.settings import data_of
 
-WIDTH, HEIGHT = 0.8, 20.0  # Of a bar, and of the whole stringency: 1 across is a state.
-MOST_INFECTED = 0.1  # Share of the people whose bar is as high as the picture allows.
+WIDTH, HEIGHT = 0.8, 20.0  # Of a bar, and of the maximum stringency; a state is 1 wide.
+MOST_INFECTED = 0.1  # Share of infected people whose bar has full height.
 DEATHS, UNEMPLOYMENT, SUBSIDIES, STRINGENCY = (
     "deaths (k)",
     "unemployment (%)",
@@ -25,11 +23,11 @@ DEATHS, UNEMPLOYMENT, SUBSIDIES, STRINGENCY = (
 )
 INFECTED, VACCINATED = "infected (%)", "vaccinated (%)"
 PLANNER = "the planner"
-LETTERS = 1.4  # Height of the letters at the axes.
+LETTERS = 1.4  # Height of letters at the axes.
 
 
 def drawing_of(config: Any, state: State) -> Drawing:
-    """Bars upwards: stringency; downwards: infected people. Numbers: those of all states together."""
+    """Return the drawing: stringency upwards, infected people downwards; numbers are totals."""
     data = data_of(config)
     population = data.column("population")
     people = float(population.sum())
@@ -63,11 +61,11 @@ def drawing_of(config: Any, state: State) -> Drawing:
         columns = {name: 100.0 * column / population for name, column in shares.items()} | {
             DEATHS: state["dead"] * 1e-3
         }
-        told = {
+        by_state = {
             name: {fact: float(column[at]) for fact, column in columns.items()}
             for at, name in enumerate(data.names)
         }
-        return told | {PLANNER: {SUBSIDIES: float(state["subsidy_level"].item()) * subsidy}}
+        return by_state | {PLANNER: {SUBSIDIES: float(state["subsidy_level"].item()) * subsidy}}
 
     return Drawing(
         view=(-4.5, -1.2 * HEIGHT, float(STATES), 1.1 * HEIGHT),
@@ -82,19 +80,17 @@ def drawing_of(config: Any, state: State) -> Drawing:
 
 
 def axes() -> Iterator[Shape]:
-    """Yield lines and numbers for both halves, a title for each, and below the number of every
-    fifth state.
-    """
+    """Yield lines, numbers and a title for both halves, and the number of every fifth state."""
     for share in (-1.0, -0.5, 0.0, 0.5, 1.0):
         yield Line(((-0.5, share * HEIGHT), (STATES - 0.5, share * HEIGHT)), faded=True)
-        words = (
+        label = (
             f"{share * LEVELS:.0f}"
             if share > 0
             else f"{-100 * share * MOST_INFECTED:.0f} %"
             if share < 0
             else "0"
         )
-        yield Text(-2.5, share * HEIGHT, words, height=LETTERS)
+        yield Text(-2.5, share * HEIGHT, label, height=LETTERS)
     yield Text(STATES / 2, 1.05 * HEIGHT, f"up: stringency, 1 to {LEVELS}", height=LETTERS)
     yield Text(
         STATES / 2,

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """`covid`: a game in an epidemic, where 51 states choose restrictions and a planner pays subsidies.
 
-The settings have the names and values of the paper's published configuration; `build` makes what C
-gets of them.
+The settings have the names and values of the paper's published configuration; `build` converts them
+for C.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from puffervec.errors import ConfigError
 
 
 def _number(default: float) -> Any:
-    """A real number, which goes to C as a float64: the config struct has float32 only."""
+    """Return a field for a real number, which C gets as float64, as config structs have float32."""
     return field(default=default, metadata={"python": True})
 
 
@@ -38,7 +38,7 @@ class CovidConfig:
     num_subsidy_levels: int = 20
     """Subsidies that the planner chooses among, besides none."""
     vaccine_delivery_start: int = 296
-    """Day of an episode from which on vaccines come; one beyond its end for none."""
+    """Day of an episode from which vaccines are delivered; one beyond its end for none."""
     delivery_interval: int = 1
     """Days between deliveries of vaccines."""
     beta_delay: int = 29
@@ -105,19 +105,21 @@ def numbers_of(config: CovidConfig) -> np.ndarray:
 
 
 def data_of(config: CovidConfig) -> CovidData:
-    """Return the data that the settings name. Raises: ConfigError: as `load_data`, or `data` is no
-    path.
+    """Return the data that the settings name.
+
+    Raises:
+        ConfigError: as `load_data`, or `data` is not a path.
     """
     if config.data is not None and not isinstance(config.data, str):
         raise ConfigError(
-            f"covid: data is {config.data!r}: give the path of a folder, or None for the "
+            f"covid: data is {config.data!r}: must be the path of a folder, or None for the "
             "synthetic data set"
         )
     return load_data(config.data)
 
 
 def build(config: CovidConfig) -> EnvData:
-    """Return what C reads: the data and the settings that are real numbers."""
+    """Return the data for C: those of the states, and the settings that are real numbers."""
     data = data_of(config)
     arrays = {
         name: getattr(data, name)
@@ -127,5 +129,5 @@ def build(config: CovidConfig) -> EnvData:
 
 
 def settings_of(config: CovidConfig) -> dict[str, Any]:
-    """Return the settings by name, but for `data`: what the NumPy twin takes."""
+    """Return the settings by name, except `data`, as the NumPy twin takes them."""
     return {f.name: getattr(config, f.name) for f in dataclasses.fields(config) if f.name != "data"}

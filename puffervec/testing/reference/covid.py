@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The two-level economic environment of one env in plain NumPy: the rules of `covid`, for readers
-and for comparisons (puffervec.check_env_equal).
+"""The rules of `covid` for one env in plain NumPy, for readers and for comparisons.
 
 51 states choose the stringency of their measures against an epidemic, a planner pays subsidies.
 Written from the formulas of Trott, Srinivasa, van der Wal, Haneuse, Zheng, "Building a Foundation
 for Data-Driven, Interpretable, and Robust Policy Design using the AI Economist", 2021
-(arXiv:2108.02904). All is float64, and every sum is the paper's: unemployment adds up 600 days anew
-each day.
+(arXiv:2108.02904). All is float64, and every sum is the paper's: unemployment sums 600 days again
+each day. See puffervec.check_env_equal.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Rows = dict[str, np.ndarray]
 
 
 class Data(Protocol):
-    """What is needed of puffervec.envs.covid.data.CovidData."""
+    """The part of puffervec.envs.covid.data.CovidData that is used here."""
 
     @property
     def planner(self) -> np.ndarray: ...
@@ -43,7 +42,7 @@ class Covid:
         susceptible, infected, recovered, vaccinated, dead, unemployed: (51,) float64, people.
         production: (51,) float64, USD of the last day with subsidies; 0 after a reset.
         history: (601 + time, 51) int64, stringency by day; the last row is today's.
-        kept_until: (51,) int64, the time from which on the stringency may be changed.
+        kept_until: (51,) int64, the time from which the stringency may be changed.
         subsidy_level, time: int.
         indices: scaled health and economic index of the last day, [(2, 51) of the states, (2, 1) of
             the planner].
@@ -78,7 +77,7 @@ class Covid:
         health_priority_scaling_planner: float = 1.0,
         reward_normalization_factor: float = 1.0,
     ) -> None:
-        """Take data and the settings of `covid`."""
+        """Store data and the settings of `covid`."""
         self.data = data
         self.episode_length, self.cooldown, self.interval = (
             episode_length,
@@ -95,14 +94,13 @@ class Covid:
             delivery_interval * self.population / 1e6 * daily_vaccines_per_million_people
         )
         self.subsidy = self.population * max_annual_subsidy_per_person / YEAR / num_subsidy_levels
-        self.kernel = np.exp(
-            -np.arange(WINDOW)[::-1] / data.lambdas[:, None]
-        )  # (5, 600), newest day last
+        # (5, 600), newest day last.
+        self.kernel = np.exp(-np.arange(WINDOW)[::-1] / data.lambdas[:, None])
         usual = self.unemployment(np.zeros((5, STATES)))
         workers = int(pop_between_age_18_65 * self.population.sum() - usual.sum())
         self.daily = gdp_per_capita / (workers / self.population.sum()) / YEAR
-        nobody = np.zeros(STATES)
-        self.most = self._produced(nobody, nobody, usual)
+        none = np.zeros(STATES)
+        self.most = self._production(none, none, usual)
         self.weights = [
             _health_weight(data.column("alpha"), health_priority_scaling_agents),
             _health_weight(data.planner[:1], health_priority_scaling_planner),
@@ -117,14 +115,12 @@ class Covid:
         self.indices = [np.zeros((2, STATES)), np.zeros((2, 1))]
         self.reset()
 
-    # ---- what an env does ------------------------------------------------------------------------
+    # ---- the env ---------------------------------------------------------------------------------
 
     def reset(self, seed: int | None = None) -> tuple[Rows, dict[str, Any]]:
-        """Begin an episode on the last day of the data. Nothing is random, so `seed` changes
-        nothing.
+        """Begin an episode on the last day of the data. Nothing is random; `seed` has no effect.
 
-        Returns:
-            observations: {"states": (51, 64), "planner": (1, 463)} float32. infos: empty.
+        Returns: observations: {"states": (51, 64), "planner": (1, 463)} float32. infos: empty.
         """
         self.time = self.subsidy_level = self.illegal_actions = 0
         for name in PEOPLE:
@@ -139,15 +135,15 @@ class Covid:
         return self.observations(), {}
 
     def step(self, actions: Mapping[str, Any]) -> tuple[Rows, Rows, bool, bool, dict[str, Any]]:
-        """Go on by a day.
+        """Advance by a day.
 
         Args:
             actions: {"states": (51,) int, 0 keeps the stringency and 1 to 10 set it; "planner":
                 (1,) int, the subsidy}.
-        Returns:
-            observations: as `reset`. rewards: {"states": (51,), "planner": (1,)}. terminated: the
-            last day is over.
-            truncated: False. infos: "events" counts the actions that the masks forbid.
+
+        Returns: observations: as `reset`. rewards: {"states": (51,), "planner": (1,)}. terminated:
+        the last day is over. truncated: False. infos: "events" counts the actions that the masks
+        forbid.
         """
         states, planner = (
             np.asarray(actions["states"]).reshape(-1),
@@ -167,7 +163,7 @@ class Covid:
         self.filters = self._filters()
         self.unemployed = self.unemployment(self.filters)
         subsidies = self.subsidy_level * self.subsidy
-        self.production = self._produced(self.infected, self.dead, self.unemployed) + subsidies
+        self.production = self._production(self.infected, self.dead, self.unemployed) + subsidies
         rewards = self._rewards(deaths, subsidies)
         return (
             self.observations(),
@@ -186,7 +182,7 @@ class Covid:
         )
 
     def _infect(self) -> np.ndarray:
-        """SIR by days, with vaccination. Return who died today, (51,)."""
+        """Advance SIR by a day, with vaccination; return the deaths of the day, (51,)."""
         delivery = self.time >= self.vaccine_start and self.time % self.vaccine_interval == 0
         doses = self.doses if delivery else np.zeros(STATES)
         beta = (
@@ -211,20 +207,18 @@ class Covid:
         return np.asarray(self.dead - before)
 
     def _filters(self) -> np.ndarray:
-        """Return (5, 51): changes of stringency of the last 600 days, faded by exp(-age / lambda)
-        and added up.
-        """
+        """Return (5, 51) sums of 600 days' stringency changes times exp(-age / lambda)."""
         return np.asarray(
             self.kernel @ np.diff(self.history[-WINDOW - 1 :], axis=0).astype(np.float64)
         )
 
     def unemployment(self, filters: np.ndarray) -> np.ndarray:
-        """Return the unemployed people, (51,)."""
+        """Return the number of unemployed people, (51,)."""
         x = (self.data.weights * filters).sum(axis=0)
         soft = np.where(x > 20.0, x, np.log1p(np.exp(np.minimum(x, 20.0))))
         return np.asarray((soft + self.data.column("unemployment_bias")) * self.population / 100.0)
 
-    def _produced(
+    def _production(
         self, infected: np.ndarray, dead: np.ndarray, unemployed: np.ndarray
     ) -> np.ndarray:
         """Return production without subsidies, (51,), USD a day."""
@@ -245,9 +239,7 @@ class Covid:
         }
 
     def _reward(self, who: int, health: np.ndarray, production: np.ndarray) -> np.ndarray:
-        """Return rewards from the change of health and the production as a share of the usual one
-        of a year.
-        """
+        """Return rewards from the change of health and production, as shares of a usual year."""
         eta, health_min, health_max, economic_min, economic_max = self.tastes[who]
         weight = self.weights[who]
         healthy = (health - health_min) / (health_max - health_min + 1e-10)
@@ -255,12 +247,10 @@ class Covid:
         self.indices[who] = np.stack([healthy, wealthy])
         return np.asarray((weight * healthy + (1.0 - weight) * wealthy) / self.factor)
 
-    # ---- what is seen ----------------------------------------------------------------------------
+    # ---- observations ----------------------------------------------------------------------------
 
     def action_masks(self) -> dict[str, np.ndarray]:
-        """Return {"states": (51, 11), "planner": (1, levels + 1)} bool: which actions are allowed
-        next.
-        """
+        """Return {"states": (51, 11), "planner": (1, levels + 1)} bool: the allowed actions."""
         states = np.ones((STATES, LEVELS + 1), np.bool_)
         states[:, 1:] = (self.time >= self.kept_until)[:, None]
         planner = np.ones((1, self.levels + 1), np.bool_)
@@ -268,16 +258,15 @@ class Covid:
         return {"states": states, "planner": planner}
 
     def observations(self) -> Rows:
-        """Return {"states": (51, 64), "planner": (1, 463)} float32; docs/covid.md names the
-        columns.
-        """
+        """Return {"states": (51, 64), "planner": (1, 463)} float32; docs/covid.md names columns."""
         people = [
             getattr(self, name) / self.population
             for name in (*PEOPLE[:3], "dead", "vaccinated", "unemployed")
         ]
-        shown = np.stack(
+        # (8, 51)
+        columns = np.stack(
             [*people, self.production / self.most, self.history[-self.delay] / LEVELS]
-        )  # (8, 51)
+        )
         stringency, time = self.history[-1] / LEVELS, self.time / self.episode_length
         calendar = [
             1.0 - self.time % self.interval / self.interval,
@@ -286,13 +275,13 @@ class Covid:
         ]
         ones = np.ones((STATES, 1))
         states = np.hstack(
-            [np.eye(STATES), shown.T, time * ones, stringency[:, None], ones * calendar]
+            [np.eye(STATES), columns.T, time * ones, stringency[:, None], ones * calendar]
         )
-        planner = np.concatenate([shown.reshape(-1), [time], stringency, calendar])[None]
+        planner = np.concatenate([columns.reshape(-1), [time], stringency, calendar])[None]
         return {"states": states.astype(np.float32), "planner": planner.astype(np.float32)}
 
     def _vaccine_wait(self) -> float:
-        """Days until the next delivery, as a share of the days until the first one."""
+        """Return the days until the next delivery, as a share of those until the first one."""
         every = self.vaccine_interval
         next_one = -(-max(self.vaccine_start, self.time + 1) // every) * every
         return float((next_one - self.time) / (max(1, -(-self.vaccine_start // every)) * every))
@@ -314,7 +303,7 @@ def _health_weight(alpha: np.ndarray, scale: float) -> np.ndarray:
 
 
 def _utility(production: np.ndarray, eta: np.ndarray) -> np.ndarray:
-    """Utility with constant relative risk aversion of a year's production, per day."""
+    """Return the CRRA utility of a year's production, per day."""
     x, exponent = np.clip(YEAR * production, 0.1, 3.0), 1.0 - eta
     power = (x**exponent - 1.0) / np.where(exponent == 0.0, 1.0, exponent)
     return np.asarray((1.0 + np.where(exponent == 0.0, np.log(x), power)) / YEAR)

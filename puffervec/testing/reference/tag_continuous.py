@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Continuous Tag of one env in plain NumPy: the rules of `tag_continuous`, for readers and for
-comparisons (puffervec.check_env_equal).
+"""The rules of `tag_continuous` for one env in plain NumPy, for readers and for comparisons.
 
 Taggers and runners drive on a square; each step they change their acceleration and turn. The game,
 its parameter names, action order and observation are those of TagContinuous in WarpDrive (Lan,
 Srinivasa, Wang, Zheng, "Extremely Fast End-to-End Deep Multi-Agent RL on a GPU", 2021), as its
-NumPy code plays it: all state is float32, and the order of operations matters to the last bit. One
-thing is told apart that WarpDrive does not: who is tagged out terminates, and all do with the last
-runner; the time limit is a truncation.
+NumPy code plays it: all state is float32, and the order of operations matters to the last bit.
+Unlike WarpDrive it distinguishes two ends: agents that are tagged out terminate, and all do with
+the last runner; the time limit is a truncation. See puffervec.check_env_equal.
 """
 
 from __future__ import annotations
@@ -26,12 +25,13 @@ class TagContinuous:
     """One env with N = num_taggers + num_runners agents.
 
     Attributes:
-        x, y, speed, direction, acceleration: (N,) float32; direction in radians. time: steps of
-        this episode.
+        x, y, speed, direction, acceleration: (N,) float32; direction in radians.
+        time: steps of this episode.
         still_in_the_game: (N,) int, 0 for runners that were tagged and have left.
-        agents: N. agent_types: (N,), 1 for taggers and 0 for runners.
-        accelerations, turns: float32, the change that each action makes; entry 0 is none. margin:
-            float32, runners are tagged at less than this distance. All three may be set.
+        agents: N.
+        agent_types: (N,), 1 for taggers and 0 for runners.
+        accelerations, turns: float32, the change of each action; entry 0 is none. May be set.
+        margin: float32, runners are tagged at less than this distance. May be set.
     """
 
     x: np.ndarray
@@ -70,10 +70,10 @@ class TagContinuous:
         end_of_game_reward_for_runner: float = 1.0,
         runner_exits_game_after_tagged: bool = True,
     ) -> None:
-        """Take the parameters of TagContinuous.
+        """Store the parameters of TagContinuous.
 
-        `seed` is that of the start: who is a tagger, where all stand, and where they look. Without
-        one NumPy's global generator draws them.
+        `seed` is that of the start: types, places and directions. Without one NumPy's global
+        generator draws them.
         """
         self.agents = num_taggers + num_runners
         self.grid_length, self.episode_length, self.max_speed = (
@@ -112,9 +112,7 @@ class TagContinuous:
     def _draw_start(
         self, seed: int | None, num_taggers: int, length: float, x: Any, y: Any, directions: Any
     ) -> None:
-        """Set types and start, with the draws of WarpDrive in its order. Taggers are scattered over
-        the ids.
-        """
+        """Set types and start, with the draws of WarpDrive in its order."""
         draw: Any = np.random if seed is None else np.random.RandomState(seed)
         self.agent_types = np.zeros(self.agents, np.int64)
         self.agent_types[draw.choice(np.arange(self.agents), num_taggers, replace=False)] = 1
@@ -127,14 +125,13 @@ class TagContinuous:
     def _by_type(self, of_taggers: float, of_runners: float) -> np.ndarray:
         return np.where(self.agent_types == 1, of_taggers, of_runners)
 
-    # ---- what an env does ------------------------------------------------------------------------
+    # ---- the env ---------------------------------------------------------------------------------
 
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode. Every episode has the same start, so `seed` changes nothing.
+        """Begin an episode. Every episode has the same start; `seed` has no effect.
 
-        Returns:
-            observations: (N, 7 M + 1) float32, M = N - 1 or (partial) num_other_agents_observed.
-                infos: empty.
+        Returns: observations: (N, 7 M + 1) float32, M = N - 1 or (partial)
+        num_other_agents_observed. infos: empty.
         """
         zeros = {"speed": np.zeros(self.agents, F32), "acceleration": np.zeros(self.agents, F32)}
         return self.set_state(
@@ -144,22 +141,21 @@ class TagContinuous:
     def step(
         self, actions: Sequence[Any] | np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Move all agents at once, then look who is tagged.
+        """Move all agents simultaneously, then determine the tags.
 
         Args:
-            actions: (N, 2) int: numbers of the changes of acceleration and of direction.
-        Returns:
-            observations: as `reset`; runners that are tagged in this step are still shown. rewards:
-            (N,) float32.
-            terminated: (N,) bool, runners that leave; all where no runner is left. truncated: (N,)
-            bool, the time is over.
-            infos: "masks", (N,) bool, who was in the game; "events" counts what happened.
+            actions: (N, 2) int: indices of the changes of acceleration and of direction.
+
+        Returns: observations: as `reset`; runners that are tagged in this step are still shown.
+        rewards: (N,) float32. terminated: (N,) bool, runners that leave; all where no runner is
+        left. truncated: (N,) bool, the time is over. infos: "masks", (N,) bool, the agents that
+        were in the game; "events" has counts.
         """
         actions = np.asarray(actions)
         self.time += 1
         in_game = self.still_in_the_game == 1
         outside = self._move(self.accelerations[actions[:, 0]], self.turns[actions[:, 1]]) & in_game
-        observations = self._observations()  # before anybody is tagged
+        observations = self._observations()  # Before any tag.
 
         rewards = np.where(in_game, self.edge_hit_penalty * outside + self.step_rewards, 0.0)
         tags = self._tag(rewards)
@@ -173,8 +169,7 @@ class TagContinuous:
         return observations, rewards.astype(F32), terminated, truncated, infos
 
     def _move(self, acceleration: np.ndarray, turn: np.ndarray) -> np.ndarray:
-        """Change the state by (N,) accelerations and turns; return which agents ran against a wall,
-        (N,) bool.
+        """Change the state by (N,) accelerations and turns; return who hit a wall, (N,) bool.
 
         Accelerations add up over steps, and are lost at a standstill and at top speed. Agents that
         are out stand still.
@@ -192,8 +187,7 @@ class TagContinuous:
         return outside
 
     def _tag(self, rewards: np.ndarray) -> int:
-        """Tag every runner that is near a tagger; add the rewards in place; return how many were
-        tagged.
+        """Tag every runner near a tagger, add the rewards in place, and return the number of tags.
 
         The nearest tagger gets the reward, of several the one with the lowest id; it may tag
         several runners.
@@ -220,7 +214,7 @@ class TagContinuous:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
-        """Go on from a state that `state` or `peek` returned; return its observations."""
+        """Continue from a state that `state` or `peek` returned; return its observations."""
         for name in STATE[:-1]:
             setattr(self, name, np.array(state[name], F32))
         self.still_in_the_game = np.array(state["still_in_the_game"], np.int64)
@@ -231,13 +225,12 @@ class TagContinuous:
     # ---- observations ----------------------------------------------------------------------------
 
     def _observations(self) -> np.ndarray:
-        """Return (N, 7 M + 1) float32: seven blocks of M about the others, relative to the agent,
-        and the time.
+        """Return (N, 7 M + 1) float32: seven blocks of M about the others, and the time.
 
-        The others are all others by id (full), or the nearest that are in the game (partial),
-        padded with zeros.
+        Features are relative to the agent. The others are all others by id (full), or the nearest
+        that are in the game (partial), padded with zeros.
         """
-        self._seen = self.still_in_the_game == 1  # whom this observation takes to be in the game
+        self._seen = self.still_in_the_game == 1  # The agents in the game in this observation.
         top, diagonal = float(self.max_speed) + 1e-10, float(self.grid_length) * np.sqrt(2)
         scales = (
             (self.x, diagonal),
@@ -252,9 +245,8 @@ class TagContinuous:
             others, shown = self._others, np.ones(self._others.shape, np.bool_)
         else:
             others, shown = self._nearest()
-        me = self._seen[
-            :, None
-        ]  # who is out sees nothing, but for types and presence in a full observation
+        # Agents that are out see only types and presence, in a full observation.
+        me = self._seen[:, None]
         relative = (features[:, others] - features[:, :, None]) * (shown & me)
         present = shown if self.use_full_observation else shown & me
         blocks = np.stack(
@@ -264,15 +256,13 @@ class TagContinuous:
         return np.concatenate([blocks.reshape(self.agents, -1), time], axis=1).astype(F32)
 
     def _nearest(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return (N, K) ids of the nearest agents in the game by distance, then id; and which
-        entries are any, (N, K) bool.
-        """
+        """Return (N, K) ids of the nearest agents in the game, and which entries are valid."""
         distances = self._distances_of_seen()
         ids = np.argsort(distances, axis=1, kind="stable")[:, : self.observed]
         return ids, np.isfinite(np.take_along_axis(distances, ids, axis=1))
 
     def _distances_of_seen(self) -> np.ndarray:
-        """Return (N, N) float32 distances; infinite to oneself and to those who are out."""
+        """Return (N, N) float32 distances; infinite to oneself and to agents that are out."""
         everyone = np.arange(self.agents)
         distances = self._distances(everyone, everyone)
         distances[:, ~self._seen] = np.inf
@@ -285,20 +275,19 @@ class TagContinuous:
         distances: np.ndarray = np.sqrt(dx * dx + dy * dy)
         return distances
 
-    # ---- how certain it is -----------------------------------------------------------------------
+    # ---- margins ---------------------------------------------------------------------------------
 
     def margins(self) -> dict[str, Any]:
-        """Return how near the last step was to going another way: distances to thresholds, and
-            between who comes first.
+        """Return how near the last step was to a different outcome.
 
-        Another implementation rounds sines and cosines otherwise, so its positions differ in the
-        last bit, and what hangs by less than that may differ in whole. Agents that stand still,
-        drive along x or into a corner need no rounding; two of them are at a certain distance, and
-        so are two that came to one place in the same way.
+        These are distances to thresholds, and between the distances of candidates. Another
+        implementation rounds sines and cosines differently, so its positions differ in the last
+        bit, and outcomes that depend on less than that may differ completely. Agents that stand
+        still, drive along x or into a corner need no rounding; the distance of two such agents is
+        certain, and so is that of two agents that reached one place in the same way.
 
-        Returns:
-            by name of what would differ (see puffervec.check_env_equal): one number, or (N,)
-            numbers, one per agent.
+        Returns: by name of what would differ (see puffervec.check_env_equal): one number, or (N,)
+        numbers, one per agent.
         """
         nearness, tags = self._tag_margins()
         walls = np.full(self.agents, np.inf)
@@ -319,9 +308,7 @@ class TagContinuous:
         }
 
     def _certain(self, some: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for pairs of ids, whether their distance is certain, and whether it is certain
-        that they are in one place.
-        """
+        """Return whether distances of pairs of ids are certain, and whether they are surely 0."""
         place, motion = (self.x, self.y), (self.speed, self.direction)
         in_a_corner = (np.abs(np.subtract(self._unclipped, place)) > 1e-5).all(axis=0)
         exact = (self.speed == 0) | (self.direction == 0) | in_a_corner
@@ -333,9 +320,7 @@ class TagContinuous:
         return together | both, together
 
     def _order_margins(self) -> np.ndarray:
-        """Return (N,) gaps: the smallest between neighbours of which one is shown before the other,
-        or instead of it.
-        """
+        """Return (N,) the smallest gaps between neighbours in the order of observed agents."""
         everyone, distances = np.arange(self.agents)[:, None], self._distances_of_seen()
         ids = np.argsort(distances, axis=1, kind="stable")[:, : self.observed + 1]
         distances = np.take_along_axis(distances, ids, axis=1)
@@ -343,9 +328,7 @@ class TagContinuous:
         return gaps
 
     def _gaps(self, some: np.ndarray, ids: np.ndarray, distances: np.ndarray) -> np.ndarray:
-        """Return the gaps between neighbouring columns of sorted distances; infinite where the
-        order is certain.
-        """
+        """Return gaps between columns of sorted distances; infinite where the order is certain."""
         certain, _ = self._certain(some, ids)
         _, together = self._certain(ids[:, :-1], ids[:, 1:])
         known = together | (certain[:, :-1] & certain[:, 1:]) | ~np.isfinite(distances[:, 1:])
@@ -354,7 +337,7 @@ class TagContinuous:
         return gaps
 
     def _tag_margins(self) -> tuple[float, float]:
-        """Return by how much some tag was, or failed to be, one of this tagger; and one at all."""
+        """Return the smallest margins of the choice of a tagger and of any tag."""
         runners = np.flatnonzero((self.agent_types == 0) & self._seen)
         if not self.margin or not runners.size:
             return np.inf, np.inf
@@ -369,10 +352,9 @@ class TagContinuous:
 
 
 def _actions(least: float, most: float, levels: int) -> np.ndarray:
-    """Return what the actions change: nothing, then `levels` evenly spaced values, (1 + levels,)
-        float32.
+    """Return the changes of the actions: 0, then `levels` evenly spaced values, float32.
 
-    Spaced in float64 between ends that are float32, as NumPy 1 does it for WarpDrive.
+    They are spaced in float64 between ends that are float32, as NumPy 1 does for WarpDrive.
     """
     return np.concatenate([[0.0], np.linspace(float(F32(least)), float(F32(most)), levels)]).astype(
         F32

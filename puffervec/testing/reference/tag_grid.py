@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Discrete Tag of one env in plain NumPy: the rules of `tag_grid`, for readers and for comparisons
-(puffervec.check_env_equal).
+"""The rules of `tag_grid` for one env in plain NumPy, for readers and for comparisons.
 
 Taggers chase one runner on a grid. The game, its parameter names, action order and observation are
 those of TagGridWorld in WarpDrive (Lan, Srinivasa, Wang, Zheng, "Extremely Fast End-to-End Deep
-Multi-Agent RL on a GPU", 2021). One thing is told apart that WarpDrive does not: a tag is a
-termination, the time limit a truncation.
+Multi-Agent RL on a GPU", 2021). Unlike WarpDrive it distinguishes two ends: a tag is a termination,
+the time limit a truncation. See puffervec.check_env_equal.
 """
 
 from __future__ import annotations
@@ -16,16 +15,19 @@ from typing import Any
 
 import numpy as np
 
-MOVES = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])  # (dx, dy) of each action
+MOVES = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])  # (dx, dy) of each action.
 
 
 class TagGrid:
-    """One env. Agents 0 to N-2 are taggers, agent N-1 is the runner; cells are 0 to grid_length in
-    both axes.
+    """One env of N agents: 0 to N-2 are taggers, agent N-1 is the runner.
+
+    Cells are 0 to grid_length in both axes.
 
     Attributes:
-        x, y: (N,) int, the cells of the agents. time: steps of this episode.
-        agents: N. agent_types: (N,), 0 for taggers and 1 for the runner.
+        x, y: (N,) int, the cells of the agents.
+        time: steps of this episode.
+        agents: N.
+        agent_types: (N,), 0 for taggers and 1 for the runner.
     """
 
     def __init__(
@@ -42,9 +44,10 @@ class TagGrid:
         step_cost_for_tagger: float = 0.01,
         use_full_observation: bool = True,
     ) -> None:
-        """Take the parameters of TagGridWorld. Start cells are one per agent; None puts the taggers
-        into the middle and the runner at (0, 0). `seed` is accepted for the sake of WarpDrive's
-        configs; the game draws nothing.
+        """Store the parameters of TagGridWorld.
+
+        Start cells are one per agent; None puts the taggers into the middle and the runner at (0,
+        0). `seed` is accepted for WarpDrive's configs; the game draws nothing.
         """
         self.agents = num_taggers + 1
         self.agent_types = np.array([0] * num_taggers + [1])
@@ -66,10 +69,9 @@ class TagGrid:
         return np.where(self.agent_types == 0, of_taggers, of_runner).astype(np.float32)
 
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode. Every episode has the same start, so `seed` changes nothing.
+        """Begin an episode. Every episode has the same start; `seed` has no effect.
 
-        Returns:
-            observations: (N, 4 N + 1) or (N, 6) float32. infos: empty.
+        Returns: observations: (N, 4 N + 1) or (N, 6) float32. infos: empty.
         """
         self.x, self.y, self.time = (
             self.starting_location_x.copy(),
@@ -81,14 +83,13 @@ class TagGrid:
     def step(
         self, actions: Sequence[int] | np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, bool, bool, dict[str, Any]]:
-        """Move all agents at once.
+        """Move all agents simultaneously.
 
         Args:
             actions: (N,) int, 0 to 4: stay, x + 1, x - 1, y + 1, y - 1.
-        Returns:
-            observations: as `reset`. rewards: (N,) float32. terminated: the runner was tagged.
-            truncated: the time is over.
-            infos: "events" counts what happened.
+
+        Returns: observations: as `reset`. rewards: (N,) float32. terminated: the runner was tagged.
+        truncated: the time is over. infos: "events" has counts.
         """
         self.time += 1
         moves = MOVES[np.asarray(actions)]
@@ -99,8 +100,8 @@ class TagGrid:
         )
         hit_wall = (self.x != wanted_x) | (self.y != wanted_y)
 
-        # Agents that swap their cells do not meet. Every tagger is rewarded for a tag, not only the
-        # one who tagged.
+        # Agents that swap their cells do not meet. A tag rewards every tagger, not only the one
+        # that tagged.
         tag = bool(((self.x[:-1] == self.x[-1]) & (self.y[:-1] == self.y[-1])).any())
         rewards = self.rewards_of_a_tag if tag else self.rewards_of_other_steps
         rewards = np.where(hit_wall, rewards - self.wall_hit_penalty, rewards)
@@ -114,15 +115,13 @@ class TagGrid:
         return {"x": self.x.copy(), "y": self.y.copy(), "time": np.array([self.time])}
 
     def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
-        """Go on from a state that `state` or `peek` returned; return its observations."""
+        """Continue from a state that `state` or `peek` returned; return its observations."""
         self.x, self.y = np.array(state["x"]), np.array(state["y"])
         self.time = int(np.asarray(state["time"]).item())
         return self._observations()
 
     def _observations(self) -> np.ndarray:
-        """Return (N, 4 N + 1) or (N, 6) float32. Places are shares of the grid, the time is one of
-        the episode.
-        """
+        """Return (N, 4 N + 1) or (N, 6) float32; places and time are fractions."""
         x, y, time = (
             self.x / self.grid_length,
             self.y / self.grid_length,
@@ -133,10 +132,8 @@ class TagGrid:
             return np.hstack(
                 [everyone, np.eye(self.agents), np.full((self.agents, 1), time)]
             ).astype(np.float32)
-        other = np.full(self.agents, self.agents - 1)  # taggers see the runner,
+        other = np.full(self.agents, self.agents - 1)  # Taggers see the runner.
         squares = (self.x[:-1] - self.x[-1]) ** 2 + (self.y[:-1] - self.y[-1]) ** 2
-        other[-1] = np.argmin(
-            squares
-        )  # and it sees the nearest of them: of several the one with the lowest id
+        other[-1] = np.argmin(squares)  # The runner sees the nearest tagger with the lowest id.
         columns = [x, y, x[other], y[other], self.agent_types, np.full(self.agents, time)]
         return np.stack(columns, axis=1).astype(np.float32)
