@@ -38,6 +38,7 @@ HEADERS = [
     "core/placement.h",
     "core/channel.h",
     "core/action.h",
+    "core/turn.h",
     "core/worker.h",
     "core/watch.h",
     "core/guard.h",

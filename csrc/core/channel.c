@@ -88,6 +88,14 @@ pv_doorbell* pv_learner_doorbell(const pv_slab* slab, uint32_t worker, uint32_t 
     return &((pv_line*)(void*)pv_slab_at(slab, slab->lines_offset))[lines].doorbell;
 }
 
+uint32_t pv_control_half(const pv_slab* slab, uint32_t worker) {
+    return slab->split == PV_SPLIT_WORKERS ? worker / (slab->num_workers / slab->num_buffers) : 0;
+}
+
+pv_doorbell* pv_worker_doorbell(const pv_slab* slab, uint32_t worker) {
+    return &pv_command_line(slab, worker, pv_control_half(slab, worker))->doorbell;
+}
+
 void pv_publish(
     pv_line* line, pv_doorbell* doorbell, uint8_t semaphore, uint32_t turn, pv_waiter* waiter) {
     line->semaphore = semaphore;

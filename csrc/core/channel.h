@@ -110,8 +110,14 @@ pv_line* pv_command_line(const pv_slab* slab, uint32_t worker, uint32_t half);
 pv_line* pv_status_line(const pv_slab* slab, uint32_t worker, uint32_t half);
 // The doorbell that `worker` rings when it is done with a turn of `half`.
 pv_doorbell* pv_learner_doorbell(const pv_slab* slab, uint32_t worker, uint32_t half);
+// The half whose command line carries control commands, which go to one worker alone: the first
+// half that it serves. The worker's doorbell is in that line.
+uint32_t pv_control_half(const pv_slab* slab, uint32_t worker);
 uint64_t pv_now_ns(void);
 /* [/cffi] */
+
+// The doorbell that the learner rings when it sends a command to `worker`.
+pv_doorbell* pv_worker_doorbell(const pv_slab* slab, uint32_t worker);
 
 // The four atomic accesses of the project.
 static inline uint32_t pv_load_acquire(const uint32_t* word) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The channel under stress, without Python: the learner's side of csrc/core/worker.c against
-// workers that are threads (which ThreadSanitizer understands) or processes (what users run), with
-// every byte of every row compared with what it has to be.
+// The channel under stress, without Python: the learner's end (csrc/core/turn.c) against workers
+// that are threads (which ThreadSanitizer understands) or processes (what users run), with every
+// byte of every row compared with what it has to be.
 //
 //     channel_stress threads|processes WORKERS HALVES envs|workers in_order|any_order TURNS SEED
 //     [jester]
@@ -18,6 +18,7 @@
 #include "../../csrc/contract/env_helpers.h"
 #include "../../csrc/envs/env_list.h"
 #include "../../csrc/contract/rng.h"
+#include "../../csrc/core/turn.h"
 #include "../../csrc/core/worker.h"
 
 #include <pthread.h>

@@ -14,6 +14,7 @@
 // is reported by valgrind in `hash`, whose caller says which array it is in.
 #include "../../csrc/core/action.h"
 #include "../../csrc/envs/env_list.h"
+#include "../../csrc/core/turn.h"
 #include "../../csrc/core/worker.h"
 
 #include <math.h>

@@ -7,6 +7,7 @@
 // counts from the edge, 0 being next to it. WHEN stray: the worker itself writes into the slab,
 // DISTANCE bytes into the rewards of worker 1.
 #include "core/guard.h"
+#include "core/turn.h"
 
 #define PV_HELPER
 #include "contract/env_helpers.h"

@@ -46,6 +46,7 @@ ENVS_CORE = (
     "placement",
     "slab",
     "state",
+    "turn",
     "watch",
     "worker",
 )

@@ -42,6 +42,7 @@ CORE = {
         "core/channel",
         "core/placement",
         "core/watch",
+        "core/turn",
         "core/worker",
         "core/slab",
         "core/action",

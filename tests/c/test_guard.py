@@ -30,6 +30,7 @@ FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-DPV_DEBUG", "-O0", "-g", "-Wall", "-Wext
 SOURCES = [
     "guard.c",
     "watch.c",
+    "turn.c",
     "worker.c",
     "slab.c",
     "channel.c",

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Both ends of a turn (csrc/core/worker.c), called directly: serving, failing, refusing, masked
-resets, records that do not fit.
+"""Both ends of a turn (csrc/core/worker.c, csrc/core/turn.c), called directly: serving, failing,
+refusing, masked resets, records that do not fit.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class Setup:
         return "learner" if self.any_order else f"learner{worker}{half}"
 
     def worker_doorbell(self, worker: int, half: int, p: Protocol) -> str:
-        """worker_doorbell of csrc/core/worker.c."""
+        """pv_worker_doorbell of csrc/core/channel.c."""
         if not self.workers_sleep:
             return ""
         return f"worker{worker}{self.halves_of(worker)[0] if p.home_doorbell else half}"
