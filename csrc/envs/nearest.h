@@ -21,6 +21,15 @@ PV_INLINE int32_t pv_bits_of(float v) {
     return bits;
 }
 
+// The lowest bits of eight bytes as one byte, that of byte i as bit i. The factor moves each to its
+// place among the upper eight bits; no two meet below, so that nothing is carried:
+//
+//   bits & 0x0101010101010101    0000000h ... 0000000c 0000000b 0000000a
+//   the top byte of the product  hgfedcba
+PV_INLINE uint64_t pv_low_bits(uint64_t bytes) {
+    return (bytes & 0x0101010101010101u) * 0x0102040810204080u >> 56;
+}
+
 // pv_later[i][lane] is 1 for the lanes behind lane i.
 static const int32_t pv_later[PV_LANES][PV_LANES] = {
     {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},

@@ -14,6 +14,7 @@
 //   from CROWD on         the same among those in cells around the agent, as far as the bound
 //   reaches
 #include "envs/nearest.h"
+#include "envs/transpose.h"
 #include "continuous.h"
 
 #include <math.h>
@@ -52,45 +53,19 @@ PV_INLINE uint32_t open_env(const tag_state* state,
     return in_game;
 }
 
-#if PV_WIDTH == 8 && defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define EIGHT 8 // neighbours that are written at once
-#endif
-#endif
-
-#ifdef EIGHT
-// Transposes eight vectors of eight.
-PV_INLINE void transpose(pv_floats* v) {
-    pv_floats pairs[8], fours[8];
-    for (int i = 0; i < 8; i += 2) {
-        pairs[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-        pairs[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-    }
-    for (int i = 0; i < 8; i += 4) {
-        for (int k = 0; k < 2; k++) {
-            fours[i + 2 * k] =
-                __builtin_shufflevector(pairs[i + k], pairs[i + k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-            fours[i + 2 * k + 1] =
-                __builtin_shufflevector(pairs[i + k], pairs[i + k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-        }
-    }
-    for (int i = 0; i < 4; i++) {
-        v[i] = __builtin_shufflevector(fours[i], fours[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        v[i + 4] = __builtin_shufflevector(fours[i], fours[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-    }
-}
-
-// Writes eight neighbours at once: their records become columns.
+// Writes eight neighbours at a time: their records become columns.
 PV_INLINE void write_eight(
-    const float* records, const uint32_t* ids, pv_floats own, float* out, uint32_t most) {
-    pv_floats v[8];
-    for (int r = 0; r < 8; r++)
-        v[r] = pv_load(records + 8 * ids[r]) + own;
-    transpose(v);
+    const float* records, const uint32_t* ids, const float* own, float* out, uint32_t most) {
+    pv_eight v[PV_EIGHT], added;
+    memcpy(&added, own, sizeof added);
+    for (int r = 0; r < PV_EIGHT; r++) {
+        memcpy(&v[r], records + 8 * ids[r], sizeof v[r]);
+        v[r] += added;
+    }
+    pv_transpose(v);
     for (uint32_t f = 0; f < 7; f++)
         memcpy(out + f * most, &v[f], sizeof v[f]);
 }
-#endif
 
 // Writes the row of `self`: `found` neighbours by id, and zeros behind them. few: they are fewer
 // than eight.
@@ -110,11 +85,8 @@ PV_INLINE void write_row(const tag_state* state,
     if (PV_UNLIKELY(found < most))
         memset(out, 0, 7 * most * sizeof(float));
     out[7 * most] = view->time;
-#ifdef EIGHT
-    const pv_floats own_vector = pv_load(own);
-    for (; !few && r + EIGHT <= found; r += EIGHT)
-        write_eight(records, ids + r, own_vector, out + r, most);
-#endif
+    for (; PV_WIDTH == PV_EIGHT && !few && r + PV_EIGHT <= found; r += PV_EIGHT)
+        write_eight(records, ids + r, own, out + r, most);
     for (; r < found; r++) {
         const float* record = records + 8 * ids[r];
         for (uint32_t f = 0; f < TAG_SHOWN; f++)
@@ -264,8 +236,7 @@ PV_INLINE uint64_t which_keep(const tag_state* state, uint32_t base, float bound
     for (uint32_t i = 0; i < 64; i += 8) {
         uint64_t eight;
         memcpy(&eight, keeps + i, sizeof eight);
-        found |= ((eight & 0x0101010101010101u) * 0x0102040810204080u >> 56)
-                 << i; // the lowest bits of eight bytes, side by side
+        found |= pv_low_bits(eight) << i;
     }
     return found;
 }
