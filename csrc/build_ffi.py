@@ -57,6 +57,10 @@ HEADERS = [
     "drive/compile/columns.h",
     "drive/compile/beside.h",
     "drive/tables.h",
+    "drive/motion/actions.h",
+    "drive/motion/expert.h",
+    "drive/judge/reward.h",
+    "drive/observe/observe.h",
 ]
 
 # What puffervec/workers/python/block.py defines: an env type whose functions are Python.

@@ -100,6 +100,21 @@ def nodes(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
             yield from nodes(child)
 
 
+def visit_all(graph: Graph) -> None:
+    """Fail if there is a circle in the graph."""
+    done: set[str] = set()
+
+    def visit(module: str, above: tuple[str, ...]) -> None:
+        assert module not in above, " -> ".join((*above[above.index(module) :], module))
+        if module not in done:
+            for other in graph[module]:
+                visit(other, (*above, module))
+            done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
 @pytest.fixture(scope="module")
 def graph() -> Graph:
     """What each module imports."""
@@ -129,17 +144,7 @@ def test_the_trainer_and_the_driving_env_do_not_know_each_other(graph: Graph) ->
 
 
 def test_no_imports_go_round_in_a_circle(graph: Graph) -> None:
-    done: set[str] = set()
-
-    def visit(module: str, above: tuple[str, ...]) -> None:
-        assert module not in above, " -> ".join((*above[above.index(module) :], module))
-        if module not in done:
-            for other in graph[module]:
-                visit(other, (*above, module))
-            done.add(module)
-
-    for module in graph:
-        visit(module, ())
+    visit_all(graph)
 
 
 # ---- C -------------------------------------------------------------------------------------------
@@ -167,3 +172,75 @@ def test_rooms_of_the_c_code_include_lower_rooms_only() -> None:
             target = next(base for base in (path.parent, ROOT / "csrc") if (base / header).exists())
             found[room] |= {(target / header).relative_to(ROOT / "csrc").parts[0]} - {room}
     assert found == C_ROOMS
+
+
+# The rooms of csrc/drive, from the ground up; files in its root have no floor.
+DRIVE_ROOMS = ("scene", "search", "motion", "judge", "observe", "block")
+
+
+def c_code(path: Path) -> str:
+    """Return C code without comments and string contents."""
+    pattern = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"'
+    return re.sub(pattern, '""', path.read_text(), flags=re.DOTALL)
+
+
+def functions(code: str) -> set[str]:
+    """Return the names of the functions that other files can call."""
+    definition = r"^([A-Za-z_][\w\s*]*?)\b(\w+)\([^;{}]*\)\s*\{"
+    found = re.findall(definition, code, re.MULTILINE)
+    return {
+        name for before, name in found if not re.search(r"\b(static|typedef|PV_INLINE)\b", before)
+    }
+
+
+@pytest.fixture(scope="module")
+def calls() -> Graph:
+    """The C files whose functions each C file of csrc/ uses, also in its own header."""
+    files = {
+        path: c_code(path) for path in (ROOT / "csrc").rglob("*.c") if path.name != "_native.c"
+    }
+    file_of = {name: path for path, code in files.items() for name in functions(code)}
+    graph: Graph = {}
+    for path, code in files.items():
+        header = path.with_suffix(".h")
+        words = set(re.findall(r"\w+", code + (c_code(header) if header.exists() else "")))
+        graph[str(path.relative_to(ROOT))] = {
+            str(other.relative_to(ROOT))
+            for name, other in file_of.items()
+            if name in words and other != path
+        }
+    return graph
+
+
+def test_no_calls_between_c_files_go_round_in_a_circle(calls: Graph) -> None:
+    assert "csrc/drive/scene/scene.c" in calls["csrc/drive/block/bundle.c"]
+    visit_all(calls)
+
+
+def test_rooms_of_drive_call_lower_rooms_only(calls: Graph) -> None:
+    """Those of `compile` run in the learner and call no other room."""
+    floor = {room: number for number, room in enumerate(("compile", *DRIVE_ROOMS))}
+    for path, others in calls.items():
+        if not path.startswith("csrc/drive/") or path.count("/") == 2:
+            continue
+        room = path.split("/")[2]
+        for other in others:
+            if not other.startswith("csrc/drive/"):
+                continue
+            lower = other.split("/")[2]
+            assert room == lower or floor[lower] < floor[room], f"{path} calls {other}"
+            assert room == lower or lower != "compile", f"{path} calls {other}"
+
+
+def test_every_c_file_of_drive_has_its_header() -> None:
+    """drive.c has one name, which csrc/envs/env_list.h declares."""
+    folder = ROOT / "csrc/drive"
+    sources = {path for path in folder.rglob("*.c") if path != folder / "drive.c"}
+    assert [path for path in sorted(sources) if not path.with_suffix(".h").exists()] == []
+    for path in sources:
+        header = path.with_suffix(".h").relative_to(ROOT / "csrc").as_posix()
+        first = re.search(r'^#include "(.+)"', path.read_text(), re.MULTILINE)
+        assert first is not None and first[1] == header, path
+        declared = c_code(path.with_suffix(".h"))
+        for name in functions(c_code(path)):
+            assert re.search(rf"\b{name}\(", declared), f"{header} does not declare {name}"

@@ -4,24 +4,6 @@
 // covid: reset, step, records, the table of its functions. See covid.h.
 #include "covid.h"
 
-uint64_t covid_lay_out(uint64_t envs, uint8_t* base, covid_block* state) {
-    uint64_t at = 0;
-#define TAKE(member, count) \
-    state->member = (void*)(base + at); \
-    at = pv_align_up(at + (count) * sizeof *state->member, 64)
-    TAKE(table, 1);
-    TAKE(envs, envs);
-    TAKE(numbered, envs);
-#undef TAKE
-    return at;
-}
-
-covid_block covid_state_of(const pv_block* block) {
-    covid_block state;
-    covid_lay_out(block->env_count, block->state, &state);
-    return state;
-}
-
 static uint64_t covid_bytes(const pv_context* context, uint32_t env_count) {
     (void)context;
     covid_block unused;
@@ -38,13 +20,6 @@ static void covid_close(pv_block* block) {
 }
 
 // ---- reset ----
-
-void covid_forget_episode(const pv_block* block, covid_env* env, uint32_t index) {
-    env->task = block->tasks[index];
-    env->illegal = 0;
-    env->over = 0;
-    env->tally = (covid_tally){0};
-}
 
 // Every episode begins with the last day of the data.
 static void start(const covid_table* table, covid_env* env) {

@@ -8,8 +8,10 @@
 //
 //   tables.c     what data and settings come to: one table per block, made at init
 //   describe.c   settings, checks, spec
-//   model.c      a day: measures, subsidies, vaccines, infections, unemployment, production,
-//   rewards rows.c       observations and action masks covid.c      init, reset, step, records
+//   layout.c     where the arrays of a block lie
+//   model.c      a day: measures, subsidies, vaccines, infections, unemployment, output, rewards
+//   rows.c       observations and action masks
+//   covid.c      init, reset, step, records
 //   saved.c      save, load, peek, poke
 //   curves.h     exponential and logarithm
 //
@@ -154,9 +156,17 @@ static inline const covid_config* covid_config_of(const pv_context* context) {
     return (const covid_config*)context->config;
 }
 
-// Lays the arrays out from `base` on; returns how many bytes they take.
+// layout.c: lays the arrays out from `base` on; returns how many bytes they take.
 uint64_t covid_lay_out(uint64_t envs, uint8_t* base, covid_block* state);
 covid_block covid_state_of(const pv_block* block);
+
+// Begins the tally of an episode.
+static inline void covid_forget_episode(const pv_block* block, covid_env* env, uint32_t index) {
+    env->task = block->tasks[index];
+    env->illegal = 0;
+    env->over = 0;
+    env->tally = (covid_tally){0};
+}
 
 // The stringency of a day that the transmission of the next step and the observation of `time`
 // depend on: beta_delay - 1 days ago.
@@ -189,6 +199,3 @@ int covid_save(pv_block* block, uint32_t env, uint8_t* out);
 int covid_load(pv_block* block, uint32_t env, const uint8_t* in);
 int covid_peek(pv_block* block, uint32_t env, uint8_t* out);
 int covid_poke(pv_block* block, uint32_t env, const uint8_t* in);
-
-// covid.c: begins the tally of an episode.
-void covid_forget_episode(const pv_block* block, covid_env* env, uint32_t index);

@@ -5,16 +5,41 @@
 // num_agents rows. Each scene has its own clock and restarts in place; every resample_steps turns
 // another bundle is drawn. Runs in workers; describe runs in the learner.
 //
-// Files: tables (settings, observation), scene (compiled scenes), layout (addresses), control (who
-// is an agent), bundle (which scenes), episode (one scene's step), actions (spaces), dynamics
-// (moves agents), models and walkers (how bodies move), inverse and expert (how to follow a log),
-// bodies (all objects of a step), follow (vehicles that drive by IDM), lanes (ways along the lane
-// graph), collide, reward, metrics, segments and partners (the k nearest), observe, saved (states).
-// index runs in the learner only.
-#include "drive/scalar.h"
+// The rooms, each of which calls only those above it:
+//
+//   compile/   index, simplify, columns, beside: run in the learner, when scenes are compiled
+//   scene/     compiled scenes (scene), which of their objects are agents (control)
+//   search/    what is near: segments of one type (segments) or of all (roads), bodies (partners),
+//              ways along the lane graph (lanes); vectors.h has what their loops share
+//   motion/    how bodies move (models, bicycle.h, walkers), what actions mean (actions), how to
+//              follow a log (inverse, expert, logged), what moves agents (dynamics), other vehicles
+//              (followers, follow) and heights (height); all objects of a step (bodies)
+//   judge/     contacts (collide), what a step was like (measure), rewards, metrics
+//   observe/   observation rows (observe, encode), what lies ahead (ahead), lidar, raster
+//   block/     addresses (layout), which scenes (bundle), one scene's episode (episode), states as
+//              bytes (saved)
+//
+// state.h has the types of the state, tables.h the lists that Python shares, turn.h short answers
+// about a turn, scalar.h scalar functions.
+#include "contract/base.h"
+#include "contract/env.h"
+#include "drive/block/bundle.h"
+#include "drive/block/episode.h"
+#include "drive/block/layout.h"
+#include "drive/block/saved.h"
+#include "drive/judge/metrics.h"
+#include "drive/judge/reward.h"
+#include "drive/motion/actions.h"
+#include "drive/observe/observe.h"
+#include "drive/scene/control.h"
+#include "drive/scene/scene.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
 // ---- settings ----
 

@@ -16,10 +16,9 @@
 // bundle; the rows of a scene (slot) are consecutive, in object order.
 #pragma once
 
+#include "contract/base.h"
 #include "contract/env.h"
-#include "drive/motion/follow.h"
-#include "drive/motion/models.h"
-#include "drive/judge/records.h"
+#include "drive/scalar.h"
 #include "drive/scene/scene.h"
 #include "drive/tables.h"
 
@@ -50,10 +49,6 @@
 #define DRIVE_END_CUT \
     3u // truncation, since the log that it follows has ended; it is gone with the next step
 #define DRIVE_END_RETURNS 4u // terminal, and a new row of it begins at its start
-
-static inline uint32_t drive_end_of(uint32_t flags) {
-    return (flags & DRIVE_ENDED) >> DRIVE_END_SHIFT;
-}
 
 // What happened to an agent in a step.
 #define DRIVE_EVENT_CONTACT 1u   // a contact began
@@ -215,6 +210,46 @@ enum {
 
 #undef FIELD
 
+// Followers (follow.c), by slot and in object order. X(type, code, name, unit, low, high): what a
+// step changes.
+#define DRIVE_FOLLOWER_WAITS 0 // for its log to begin
+#define DRIVE_FOLLOWS_LOG 1
+#define DRIVE_FOLLOWS_LANE 2
+#define DRIVE_FOLLOWER_GONE 3
+#define DRIVE_FOLLOWER_FIELDS(X) \
+    X(uint32_t, PV_U32, phase, "", 0.0f, 3.0f) /* DRIVE_FOLLOWER_... */ \
+    X(uint32_t, PV_U32, to, "", 0.0f, \
+      65535.0f) /* where the piece of its path ends: a frame, or a lane segment */ \
+    X(uint32_t, PV_U32, served, "", 0.0f, \
+      65536.0f)                                /* 1 + the stop sign that it last stopped at */ \
+    X(float, PV_F32, from_x, "m", -1e6f, 1e6f) /* where that piece starts */ \
+    X(float, PV_F32, from_y, "m", -1e6f, 1e6f) \
+    X(float, PV_F32, from_heading, "rad", -DRIVE_PI, DRIVE_PI) \
+    X(float, PV_F32, along, "m", 0.0f, 1e5f)     /* from there */ \
+    X(float, PV_F32, speed, "m/s", 0.0f, 400.0f) /* along the path */
+// ... and what stays for an episode.
+#define DRIVE_FOLLOWER_CONSTANTS(X) \
+    X(uint32_t, object) \
+    X(uint32_t, join) /* lane segment that its path goes on with behind the log */ \
+    X(float, wanted)  /* m/s, where nothing is in the way */
+
+typedef struct drive_followers {
+#define FIELD(type, code, name, unit, low, high) type* name; // (layout->followers,)
+    DRIVE_FOLLOWER_FIELDS(FIELD)
+#undef FIELD
+#define FIELD(type, name) type* name;
+    DRIVE_FOLLOWER_CONSTANTS(FIELD)
+#undef FIELD
+} drive_followers;
+
+#define FIELD(...) +1
+
+enum {
+    DRIVE_FOLLOWER_FIELD_COUNT = 0 DRIVE_FOLLOWER_FIELDS(FIELD) DRIVE_FOLLOWER_CONSTANTS(FIELD)
+};
+
+#undef FIELD
+
 // A scene of the bundle.
 typedef struct drive_slot {
     uint32_t scene;
@@ -363,368 +398,3 @@ typedef struct drive_turn {
     drive_slot* slot;  // the slot at hand
     drive_scene scene; // its scene
 } drive_turn;
-
-static inline const pv_drive_config* drive_config_of(const pv_context* context) {
-    return (const pv_drive_config*)context->config;
-}
-
-static inline uint32_t drive_number_bytes(const pv_drive_config* config) {
-    static const uint32_t bytes[] = {[DRIVE_IS_row_dtype_float32] = 4,
-                                     [DRIVE_IS_row_dtype_float16] = 2,
-                                     [DRIVE_IS_row_dtype_uint8] = 1};
-    return bytes[config->row_dtype];
-}
-
-// The frame of the log that belongs to the slot's clock. Beyond the end of the log nobody has a
-// frame.
-static inline uint32_t drive_log_frame(const drive_turn* turn) {
-    return turn->slot->clock + (uint32_t)turn->config->init_step;
-}
-
-// True if the agent is to reach its goal still, or again.
-static inline int drive_seeks_goal(const pv_drive_config* config, uint32_t flags) {
-    if (flags & DRIVE_NO_GOAL)
-        return 0;
-    return !(flags & DRIVE_REACHED) || config->goal_behavior >= DRIVE_IS_goal_behavior_respawn;
-}
-
-// How an agent's row ends that has reached its goal; 0: it does not.
-static inline uint32_t drive_end_at_goal(const pv_drive_config* config) {
-    static const uint32_t ends[] = {[DRIVE_IS_goal_behavior_drive_on] = 0,
-                                    [DRIVE_IS_goal_behavior_remove] = DRIVE_END_GONE,
-                                    [DRIVE_IS_goal_behavior_stop] = DRIVE_END_STAYS,
-                                    [DRIVE_IS_goal_behavior_respawn] = DRIVE_END_RETURNS,
-                                    [DRIVE_IS_goal_behavior_next] = 0};
-    return ends[config->goal_behavior];
-}
-
-static inline uint32_t drive_episode_steps(const drive_turn* turn) {
-    const uint32_t frames = turn->scene.head->frame_count,
-                   first = (uint32_t)turn->config->init_step;
-    return turn->config->max_steps ? (uint32_t)turn->config->max_steps
-           : frames > first + 1    ? frames - first - 1
-                                   : 1;
-}
-
-static inline uint32_t drive_left_steps(const drive_turn* turn) {
-    const uint32_t limit = drive_episode_steps(turn), clock = turn->slot->clock;
-    return limit > clock ? limit - clock : 0;
-}
-
-// Time left to reach the goal, at least a step.
-static inline float drive_left_s(const drive_turn* turn) {
-    return drive_max((float)drive_left_steps(turn), 1.0f) * turn->scene.head->dt_s;
-}
-
-// Radius of the circle around an agent's box.
-static inline float drive_circle_of(const drive_agents* agents, uint32_t row) {
-    return 0.5f * __builtin_sqrtf(agents->length[row] * agents->length[row] +
-                                  agents->width[row] * agents->width[row]);
-}
-
-// layout.c
-void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out);
-void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* out);
-drive_env* drive_env_at(const pv_block* block, uint32_t env);
-void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out);
-drive_scene* drive_opened(const drive_block* layout); // (all scenes,)
-void drive_turn_slot(drive_turn* turn, uint32_t slot);
-
-// control.c
-int drive_object_controlled(const pv_context* context,
-                            const drive_scene* scene,
-                            const pv_object* object);
-uint32_t drive_scene_agents(const pv_context* context,
-                            uint32_t scene_index); // counts them; may be more than an env has rows
-// True if it starts within the goal radius of its goal: it can never reach it, since it would
-// without having driven.
-int drive_starts_at_goal(const pv_drive_config* config,
-                         const pv_object* object,
-                         const pv_frame* start);
-void drive_draw_traffic(
-    const drive_turn* turn); // takes agents of the slot, which starts, out of the policy's hands
-
-// bundle.c
-uint32_t drive_scene_rows(const drive_block* block,
-                          uint32_t scene_index); // ... as drive_bundle_init found; 0: too many
-void drive_bundle_init(const pv_context* context,
-                       drive_block* block); // fills agents, order, sizes, waste and shares
-const float* drive_scene_weights(const pv_context* context); // (scenes,), NULL: all the same
-int drive_scene_verify(pv_block* block,
-                       uint32_t env,
-                       uint32_t scene_index); // checks a scene whole, before it is first driven
-// Draws the slots of turn->state, all else of which is cleared. goes_on: the bundle at hand has
-// ended, and scenes that failed may stay.
-int drive_bundle_fill(drive_turn* turn, int goes_on);
-
-// actions.c
-int drive_axes_fill(const pv_context* context, drive_axes* out, char* text);
-int drive_describe_actions(const pv_context* context, pv_group_spec* group, char* text);
-void drive_action_read(const drive_turn* turn,
-                       uint32_t row,
-                       float* action); // of the row, on the model's axes
-void drive_previous_action(const drive_turn* turn,
-                           uint32_t row,
-                           float* action); // what moved the row in this step
-void drive_action_fit(const pv_drive_config* config,
-                      const drive_axes* axes,
-                      float* action); // cuts, or takes the nearest value
-
-// expert.c: how to be where the object's log is at time t (between its neighbours in a gap); zeros
-// where the log has ended
-void drive_expert_action(const drive_mover* mover,
-                         const drive_scene* scene,
-                         const pv_object* object,
-                         uint32_t t,
-                         const drive_motion* body,
-                         float* action);
-// The speed with which experts start at time t.
-float drive_expert_start(const pv_drive_config* config,
-                         const drive_scene* scene,
-                         const pv_object* object,
-                         uint32_t t);
-
-// dynamics.c
-void drive_dynamics(drive_turn* turn); // moves the slot's agents by their actions or their log
-void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count);
-
-// height.c
-void drive_place_height(const drive_turn* turn, uint32_t row, float centre_z_m);
-void drive_follow_ground(drive_turn* turn); // after drive_dynamics: heights of the slot's agents
-int drive_edge_on_level(const drive_turn* turn,
-                        uint32_t row,
-                        uint32_t segment); // ... near enough to touch the agent
-
-// follow.c: followers are numbered within their slot
-int drive_is_follower(const pv_context* context, const drive_scene* scene, const pv_object* object);
-uint32_t drive_scene_followers(const pv_context* context, uint32_t scene_index);
-void drive_followers_prepare(const drive_turn* turn); // sets what stays for an episode
-void drive_followers_start(const drive_turn* turn);
-void drive_follow(drive_turn* turn); // moves them from the slot's clock to the next, before anybody
-                                     // else has moved
-void drive_follow_agents(const drive_turn* turn,
-                         uint32_t first,
-                         uint32_t end); // puts agents where they are, under idm_agents
-void drive_follow_again(const drive_turn* turn,
-                        uint32_t row); // an agent is back at its start: so is what moves it
-int drive_follower_there(const drive_turn* turn, uint32_t k);
-drive_follower drive_follower_now(const drive_turn* turn, uint32_t k);
-int drive_follower_can_be(const drive_turn* turn, uint32_t k, uint32_t phase, uint32_t to);
-int drive_followers_sound(
-    const drive_turn* turn); // as agents of a loaded env: a step can go on from them
-
-// lanes.c
-#define DRIVE_JOIN_M 10.0f // an agent farther from all lanes has no way to a next goal
-// The nearest lane segment within reach that leads at most 45 degrees off a direction, and is on
-// the level of `ground`.
-uint32_t drive_lane_segment_at(const drive_turn* turn,
-                               float x,
-                               float y,
-                               float cosine,
-                               float sine,
-                               float ground,
-                               float reach_m);
-// The segment that follows on a way along the lane graph. Of several exits one is drawn, keyed by
-// step, draws and the lane: a way that is walked twice is the same.
-uint32_t drive_lane_segment_after(const drive_turn* turn,
-                                  uint32_t segment,
-                                  uint32_t step,
-                                  uint32_t draws);
-// How much of the shortest way from its start to its goal the agent has come: the share up to the
-// way's point nearest to it. Below 0 where there is no way along the lanes.
-float drive_way_share(const drive_turn* turn, uint32_t row);
-int drive_next_goal(
-    const drive_turn* turn,
-    uint32_t row); // gives the agent a goal farther along its lane; 0: there is none
-
-// bodies.c
-void drive_collect_bodies(drive_turn* turn); // fills scratch.bodies for the slot's clock
-const pv_frame* drive_body_frame(const drive_turn* turn,
-                                 uint32_t o,
-                                 uint32_t t); // where an object that is no agent is at t
-
-// collide.c
-void drive_collisions(drive_turn* turn,
-                      int moved); // sets DRIVE_COLLIDED and scratch.new_contacts of the slot's rows
-int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* edges, int moved);
-
-// segments.c: the k nearest segments of a type; writes k entries to out
-void drive_write_segments(const drive_scene* scene,
-                          int type,
-                          const drive_pose* at,
-                          uint32_t k,
-                          float range_m,
-                          const drive_scratch* scratch,
-                          float* out,
-                          drive_near* near);
-uint32_t drive_segments_near(const drive_scene* scene,
-                             int type,
-                             float x,
-                             float y,
-                             float radius_m,
-                             const drive_scratch* scratch); // as drive_segments_within, by the
-                                                            // cell's list where that holds them all
-uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m);
-
-// Prefetch what a search around a point will read: first its cell, then, once that has arrived, the
-// cell's lists.
-void drive_prefetch_cell(const drive_scene* scene, float x, float y);
-void drive_prefetch_lists(const drive_scene* scene, float x, float y);
-
-// ... or of all segments within the range some of each of four rings, sorted by distance: see
-// segments.c
-void drive_write_spread(const drive_scene* scene,
-                        int type,
-                        const drive_pose* at,
-                        uint32_t k,
-                        float range_m,
-                        const drive_scratch* scratch,
-                        float* out,
-                        drive_near* near);
-
-// roads.c: the k nearest segments of all types, in no order of distance. Writes k entries and
-// returns how many are there. *reach_m: a radius within which there are k if the caller knows one,
-// or 0; receives another one.
-#define DRIVE_REACH_SLACK_M 0.01f
-
-typedef struct drive_roads_search {
-    const drive_pose* at;
-    float heading;
-    uint32_t k;
-    float range_m;
-    float guess_m;   // about how far the last one is, or 0
-    float edges_m;   // road edges within this are handed out
-    int gpudrive;    // columns of GPUDrive, not of PufferDrive
-    int exact_reach; // *reach_m is to be the distance of the last entry, also if there are fewer
-                     // than k
-} drive_roads_search;
-
-uint32_t drive_write_roads(const drive_scene* scene,
-                           const drive_roads_search* search,
-                           const drive_scratch* scratch,
-                           float* out,
-                           float* reach_m,
-                           drive_near* edges);
-uint32_t drive_road_count(const drive_scene* scene,
-                          const drive_pose* at,
-                          float range_m,
-                          const drive_scratch* scratch);
-// All segments of some types (a bit each), in no order, into scratch.index and, their squared
-// distances, scratch.square.
-uint32_t drive_segments_within(const drive_scene* scene,
-                               uint32_t types,
-                               float x,
-                               float y,
-                               float radius_m,
-                               const drive_scratch* scratch);
-
-// ahead.c: points of the way to the goal; the k nearest lights and signs, and how many are within
-// the range
-void drive_write_route(
-    const drive_turn* turn, uint32_t row, const drive_pose* at, uint32_t k, float* out);
-uint32_t drive_write_controls(
-    const drive_turn* turn, const drive_pose* at, uint32_t k, float* out, drive_near* near);
-
-// lidar.c: writes an entry per ray
-void drive_write_lidar(const drive_turn* turn, uint32_t row, const drive_pose* at, float* out);
-
-// encode.c: turns `k` entries of a block into the row's type. objects: those that are all zeros are
-// not there.
-void drive_encode(const pv_drive_config* config,
-                  const pv_drive_column* columns,
-                  uint32_t column_count,
-                  uint32_t k,
-                  int objects,
-                  const float* numbers,
-                  void* out);
-
-// partners.c: the k nearest bodies, not that of `row`; writes k entries to out
-enum { DRIVE_PLAIN, DRIVE_TYPED, DRIVE_PUFFERDRIVE, DRIVE_GPUDRIVE }; // which columns
-
-typedef struct drive_partner_search {
-    const drive_bodies* bodies;
-    const float* rows; // drive_scratch.body_rows
-    const pv_object* objects;
-    const drive_pose* at;
-    int32_t row;
-    float speed, heading; // of the agent
-    uint32_t k;
-    float range_m;
-} drive_partner_search;
-
-void drive_lay_out_bodies(
-    drive_turn* turn); // what those of PufferDrive are made of, after the bodies were collected
-void drive_write_partners(const drive_partner_search* search,
-                          int columns,
-                          const drive_scratch* scratch,
-                          float* out,
-                          drive_near* near);
-uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float radius_m);
-
-// raster.c: draws the picture of `row`
-void drive_write_raster(const drive_turn* turn, uint32_t row, const drive_pose* pose, uint8_t* out);
-
-// observe.c
-void drive_describe_observation(const pv_drive_config* config,
-                                const drive_block* layout,
-                                pv_group_spec* group);
-void drive_describe_counters(pv_spec* spec);
-void drive_prefetch(const drive_turn* turn, uint32_t row); // prefetches for the rows after `row`
-void drive_observe_edges(const drive_turn* turn,
-                         uint32_t row,
-                         drive_near* edges);              // writes the edges and hands them out
-void drive_observe(const drive_turn* turn, uint32_t row); // writes the rest of the row
-
-// reward.c
-int drive_rewards_init(
-    const pv_context* context,
-    drive_block* out); // parts, paid, conditioned and ranges; 0: ranges are wrong
-void drive_draw_weights(const drive_turn* turn, uint32_t row); // at the start of an agent's episode
-void drive_conditions(const drive_turn* turn,
-                      uint32_t row,
-                      float* out); // (DRIVE_REWARD_COUNT,) its weights, in [-1, 1]
-float drive_goal_distance(const drive_agents* agents,
-                          uint32_t row); // from the agent's centre to its goal
-// Judges one agent's step. Returns its reward; *events says what happened (DRIVE_EVENT_...).
-float drive_judge(drive_turn* turn, uint32_t row, int offroad, uint32_t* events);
-
-// measure.c
-void drive_step_begin(const drive_turn* turn); // before the agents move
-void drive_measure(const drive_turn* turn, uint32_t row, drive_outcome* step);
-int drive_follows_lane(const drive_turn* turn,
-                       uint32_t row); // it has a lane, and is within 15 degrees of it
-
-// logged.c
-float drive_path_distance(const drive_turn* turn,
-                          uint32_t row); // m from the path of the agent's log
-uint32_t drive_log_arrival(const drive_turn* turn,
-                           uint32_t row); // steps until the log is at the goal; 0: never
-
-// metrics.c
-void drive_clear_sums(const drive_turn* turn, uint32_t row); // of the agent's episode
-void drive_add_step(const drive_turn* turn, uint32_t row, const drive_outcome* step);
-void drive_describe_records(const pv_drive_config* config, pv_spec* spec);
-void drive_leave_record(const drive_turn* turn,
-                        int complete); // of the slot's episode; complete: it ended by itself
-
-// episode.c
-void drive_slot_start(drive_turn* turn);   // (re)starts the slot's scene and writes its rows
-void drive_slot_advance(drive_turn* turn); // one step of the slot's scene
-void drive_slot_cut(drive_turn* turn);     // truncates the open episodes
-int drive_slot_respawn(
-    drive_turn* turn); // same-step autoreset: begins the new rows of agents that return
-void drive_rows_blank(const drive_turn* turn,
-                      uint32_t row,
-                      uint32_t count); // writes rows without an agent
-// Makes the slot whole after drive_take_state and writes its rows, as after a step that led there,
-// but rewards are 0. was_last: the bundle had ended; last: it ends in this state.
-void drive_slot_set(drive_turn* turn, int was_last, int last);
-
-// saved.c
-void drive_describe_state(const drive_block* layout, pv_spec* spec);
-int drive_save(pv_block* block, uint32_t env, uint8_t* out);
-int drive_load(pv_block* block, uint32_t env, const uint8_t* in);
-int drive_peek(pv_block* block, uint32_t env, uint8_t* out);
-int drive_take_state(
-    drive_turn* turn,
-    const uint8_t* in); // into agents, clocks and step; or refuses it and changes nothing

@@ -14,7 +14,9 @@
 // picture of bytes, whose columns are its channels.
 #pragma once
 
-#include "contract/env.h"
+#include "contract/base.h"
+
+#include <stddef.h>
 
 /* [cffi] */
 typedef struct pv_drive_setting {
@@ -29,21 +31,6 @@ typedef struct pv_drive_choice {
     uint32_t count;
 } pv_drive_choice;
 
-// One number of a model's action.
-typedef struct pv_drive_axis {
-    const char* name;
-    const char* unit;
-    float low, high;     // bounds of a continuous action
-    const float* values; // what discrete actions choose from; NULL: nothing
-    uint32_t count;
-} pv_drive_axis;
-
-typedef struct pv_drive_model {
-    const char* name; // of the setting dynamics
-    uint32_t axis_count;
-    pv_drive_axis axes[4];
-} pv_drive_model;
-
 typedef struct pv_drive_column {
     const char* name;
     const char* unit; // of the stored value times scale
@@ -51,12 +38,6 @@ typedef struct pv_drive_column {
     float most; // largest magnitude in the unit that a byte shows; 0: range_m
     const char* meaning;
 } pv_drive_column;
-
-typedef struct pv_drive_observation_block {
-    const char* name;
-    const pv_drive_column* columns; // of the block, or of one of its objects; channels of a picture
-    uint32_t column_count;
-} pv_drive_observation_block;
 
 #define PV_DRIVE_WRONG_WAY_M \
     6 // an agent that drives farther against its lane counts as one that drove the wrong way
@@ -66,35 +47,9 @@ typedef struct pv_drive_observation_block {
 #define PV_DRIVE_BY_POLICY 1 // it is an agent
 #define PV_DRIVE_BY_IDM 2    // it is a follower
 
-typedef struct pv_drive_reward {
-    const char* name;
-    const char* unit; // of the value that the weight reward_<name> is multiplied with
-    const char* meaning;
-} pv_drive_reward;
-
 // The lists below; `count` receives their length.
 const pv_drive_setting* pv_drive_settings(uint32_t* count);
 const pv_drive_choice* pv_drive_choices(uint32_t* count);
-const pv_drive_reward* pv_drive_rewards(uint32_t* count);
-const pv_drive_observation_block* pv_drive_blocks(uint32_t* count);
-const pv_drive_model* pv_drive_models(uint32_t* count);
-
-// Moves one body by one step. motion: x, y, heading, speed, acceleration, lateral acceleration,
-// steering angle and length, in m, s and rad, updated in place but for the length. type: PV_VEHICLE
-// ...; action: on the axes of the config's model.
-void pv_drive_move(
-    const void* config, float dt_s, int32_t type, float* motion, const float* action);
-
-// Rolls one object of a scene along its log, from frame `first` on, by the model and the action
-// space of a config. Writes a row of 4 numbers per frame: the actions (of frame t: what leads to t
-// + 1; the last row stays as it is) and the poses, x, y, heading and speed, from `first` to the
-// last frame. PV_ERROR_STATE: the object is not there in that frame.
-int pv_drive_expert_actions(const pv_context* context,
-                            uint32_t scene_index,
-                            uint32_t object_index,
-                            uint32_t first,
-                            float* actions,
-                            float* poses);
 /* [/cffi] */
 
 #define DRIVE_MAX_AGENTS 4096   // rows of one env
@@ -102,6 +57,7 @@ int pv_drive_expert_actions(const pv_context* context,
 #define DRIVE_MAX_RASTER 1024   // pixels along a side of the raster
 #define DRIVE_MAX_ROADS 256     // segments of a block for all types
 #define DRIVE_MAX_RAYS 256      // of the lidar
+#define DRIVE_MAX_AXES 4        // of an action
 #define DRIVE_MAX_VALUES 64     // of one axis of an action
 #define DRIVE_MAX_CHOICES 65536 // of a discrete action
 

@@ -13,67 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-uint64_t tag_lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag_state* state) {
-    const uint64_t agents = tag_agents(config), rows = envs * agents,
-                   tile = agents > TAG_TILE ? agents : TAG_TILE;
-    uint64_t at = 0;
-#define TAKE(member, count) \
-    state->member = (void*)(base + at); \
-    at = pv_align_up(at + ((count) + TAG_SLACK) * sizeof *state->member, 64)
-    TAKE(constants, 1);
-    TAKE(acceleration_change, (uint64_t)config->num_acceleration_levels + 1);
-    TAKE(turn_change, (uint64_t)config->num_turn_levels + 1);
-    TAKE(ids, agents);
-    TAKE(sums, agents);
-    TAKE(seed, envs);
-    TAKE(episode, envs);
-    TAKE(task, envs);
-    TAKE(time, envs);
-    TAKE(left, envs);
-    TAKE(tags, envs);
-    TAKE(over, envs);
-    TAKE(stale, envs);
-    TAKE(returns, 2 * envs);
-    float** const by_row[] = {
-        &state->x,     &state->y,     &state->speed, &state->direction, &state->acceleration,
-        &state->alive, &state->tagger};
-    for (size_t i = 0; i < sizeof by_row / sizeof by_row[0]; i++) {
-        *by_row[i] = (float*)(void*)(base + at);
-        at = pv_align_up(at + (rows + TAG_SLACK) * sizeof(float), 64);
-    }
-    TAKE(left_at, rows);
-    TAKE(guess, rows);
-    for (int f = 0; f < TAG_SHOWN; f++) {
-        TAKE(shown[f], tile);
-    }
-    TAKE(seen, tile);
-    TAKE(edge, tile);
-    TAKE(faster, tile);
-    TAKE(turn, tile);
-    TAKE(px, agents);
-    TAKE(py, agents);
-    TAKE(start, agents + 2);
-    TAKE(place, agents);
-    TAKE(sorted_x, agents);
-    TAKE(sorted_y, agents);
-    TAKE(sorted_id, agents);
-    TAKE(near_x, agents);
-    TAKE(near_y, agents);
-    TAKE(near_id, agents);
-    TAKE(square, agents);
-    TAKE(index, agents);
-    TAKE(near, agents);
-    TAKE(records, 8 * agents);
-#undef TAKE
-    return at;
-}
-
-tag_state tag_state_of(const pv_block* block) {
-    tag_state state;
-    tag_lay_out(tag_config_of(block->context), block->env_count, block->state, &state);
-    return state;
-}
-
 static uint64_t tag_bytes(const pv_context* context, uint32_t env_count) {
     tag_state unused;
     return tag_lay_out(tag_config_of(context), env_count, NULL, &unused);
@@ -153,14 +92,6 @@ static void place(const pv_block* block, const tag_state* state, uint32_t env) {
         arrays[1][i] = config->grid_length * pv_rng_f32(seed, episode, 0, 3 * i + 1);
         arrays[2][i] = (float)pv_rng_below(seed, episode, 0, 3 * i + 2, 4) * (TAG_TWO_PI / 4);
     }
-}
-
-// Sets what is counted over an episode to its begin.
-void tag_forget_episode(pv_block* block, const tag_state* state, uint32_t env) {
-    state->task[env] = block->tasks[env];
-    state->over[env] = 0;
-    state->tags[env] = 0;
-    state->returns[2 * (uint64_t)env] = state->returns[2 * (uint64_t)env + 1] = 0.0f;
 }
 
 // Sets the state of a new episode of an env, the one at `at` of the tile. Its rows are written with
@@ -380,17 +311,6 @@ static void reward_end(const pv_block* block, const tag_state* state, uint32_t e
         if (state->alive[first + (uint64_t)runner] != 0.0f)
             state->sums[runner] += state->constants->rewards.runner_end;
     }
-}
-
-// Flags the rows of those who were in the game when the episode ended; runners tagged in the last
-// step have their flag.
-void tag_end_rows(const pv_block* block, const tag_state* state, uint32_t env) {
-    const pv_rows* rows = &block->rows[0];
-    const uint32_t agents = tag_agents(tag_config_of(block->context));
-    const uint64_t first = (uint64_t)env * agents;
-    uint8_t* flags = state->left[env] ? rows->truncations : rows->terminals;
-    for (uint64_t r = first; r < first + agents; r++)
-        flags[r] |= state->alive[r] != 0.0f;
 }
 
 // Steps that the env's runners were in the game, summed.

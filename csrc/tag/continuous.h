@@ -11,6 +11,7 @@
 // the time limit; starts may be random.
 //
 //   describe.c     settings, bounds, spec
+//   layout.c       where the arrays of a block lie
 //   continuous.c   reset, step: moves, tags, rewards, records
 //   observe.c      observations of all others
 //   neighbours.c   observations of the K nearest
@@ -146,9 +147,28 @@ static inline uint32_t tag_others(const tag_config* config) {
                                         : (uint32_t)config->num_other_agents_observed;
 }
 
-// Lays the arrays out from `base` on; returns how many bytes they take.
+// layout.c: lays the arrays out from `base` on; returns how many bytes they take.
 uint64_t tag_lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag_state* state);
 tag_state tag_state_of(const pv_block* block);
+
+// Sets what is counted over an episode to its begin.
+static inline void tag_forget_episode(pv_block* block, const tag_state* state, uint32_t env) {
+    state->task[env] = block->tasks[env];
+    state->over[env] = 0;
+    state->tags[env] = 0;
+    state->returns[2 * (uint64_t)env] = state->returns[2 * (uint64_t)env + 1] = 0.0f;
+}
+
+// Flags the rows of those who were in the game when the episode ended; runners tagged in the last
+// step have their flag.
+static inline void tag_end_rows(const pv_block* block, const tag_state* state, uint32_t env) {
+    const pv_rows* rows = &block->rows[0];
+    const uint32_t agents = tag_agents(tag_config_of(block->context));
+    const uint64_t first = (uint64_t)env * agents;
+    uint8_t* flags = state->left[env] ? rows->truncations : rows->terminals;
+    for (uint64_t r = first; r < first + agents; r++)
+        flags[r] |= state->alive[r] != 0.0f;
+}
 
 // describe.c
 int tag_continuous_describe(const pv_context* context, pv_spec* spec, char* text);
@@ -201,7 +221,3 @@ int tag_continuous_save(pv_block* block, uint32_t env, uint8_t* out);
 int tag_continuous_load(pv_block* block, uint32_t env, const uint8_t* in);
 int tag_continuous_peek(pv_block* block, uint32_t env, uint8_t* out);
 int tag_continuous_poke(pv_block* block, uint32_t env, const uint8_t* in);
-
-// continuous.c: what poke needs of a step.
-void tag_forget_episode(pv_block* block, const tag_state* state, uint32_t env);
-void tag_end_rows(const pv_block* block, const tag_state* state, uint32_t env);

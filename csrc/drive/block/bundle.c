@@ -23,8 +23,17 @@
 // With replay_failed a scene in whose last episode an agent failed is drawn again with that
 // probability, at most MOST_REPEATS times in a row. Such scenes come first, and the others fill the
 // rows that are left.
+#include "drive/block/bundle.h"
+
+#include "contract/base.h"
+#include "contract/env.h"
 #include "contract/rng.h"
+#include "drive/block/layout.h"
+#include "drive/motion/followers.h"
+#include "drive/scene/control.h"
+#include "drive/scene/scene.h"
 #include "drive/state.h"
+#include "drive/tables.h"
 
 #include <string.h>
 
@@ -48,12 +57,6 @@ static bundle_tables tables_of(const drive_block* block) {
         (uint32_t*)(void*)(state + block->sizes_offset),
         (uint32_t*)(void*)(state + block->waste_offset),
         block->shares_offset ? (const double*)(void*)(state + block->shares_offset) : NULL};
-}
-
-const float* drive_scene_weights(const pv_context* context) {
-    uint64_t count = 0;
-    const float* weights = pv_params_find(context->params, "scene_weights", PV_F32, &count);
-    return count == drive_set(context->data)->scene_count ? weights : NULL;
 }
 
 // The sets of weighted passes; count 0: there are none.

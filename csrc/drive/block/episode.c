@@ -8,8 +8,30 @@
 // move (bodies.c); contacts are found; then, agent by agent: road edges, goal, reward, observation.
 // An agent's terminal row is its last; in that step the others still see its car. The scene is over
 // when no agent is left or its time is up; the next turn restarts it at frame init_step of its log.
+#include "drive/block/episode.h"
+
+#include "contract/base.h"
+#include "contract/env.h"
+#include "drive/judge/collide.h"
+#include "drive/judge/measure.h"
+#include "drive/judge/metrics.h"
+#include "drive/judge/reward.h"
+#include "drive/motion/bodies.h"
+#include "drive/motion/dynamics.h"
+#include "drive/motion/expert.h"
+#include "drive/motion/follow.h"
+#include "drive/motion/followers.h"
+#include "drive/motion/height.h"
+#include "drive/observe/observe.h"
 #include "drive/scalar.h"
+#include "drive/scene/control.h"
+#include "drive/scene/scene.h"
+#include "drive/search/lanes.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
+
+#include <string.h>
 
 static void write_flags(
     const drive_turn* turn, uint32_t row, float reward, int terminal, int truncation, int mask) {
@@ -127,7 +149,7 @@ static void respawn(drive_turn* turn, uint32_t row) {
                    drive_frame(&turn->scene, &turn->scene.objects[agents->object[row]],
                                (uint32_t)turn->config->init_step));
     if (turn->config->idm_agents)
-        drive_follow_again(turn, row);
+        drive_follower_respawn(turn, row);
     drive_sincos_array(agents->heading + row, agents->sine + row, agents->cosine + row, 1);
     agents->goal_distance[row] = drive_goal_distance(agents, row);
     agents->flags[row] &= ~(DRIVE_ENDED | DRIVE_COLLIDED | DRIVE_OFFROAD | DRIVE_BLANK);

@@ -3,7 +3,18 @@
 //
 // Where everything lies in a block's state, and the pointers to it. The only file that computes
 // such addresses.
+#include "drive/block/layout.h"
+
+#include "contract/base.h"
+#include "contract/env.h"
+#include "drive/judge/reward.h"
+#include "drive/motion/actions.h"
+#include "drive/motion/followers.h"
+#include "drive/scene/control.h"
+#include "drive/scene/scene.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
 
 #include <string.h>
 
@@ -80,6 +91,12 @@ static void place_motion(const pv_context* context, drive_block* out) {
         memset(&out->axes, 0, sizeof out->axes);
 }
 
+const float* drive_scene_weights(const pv_context* context) {
+    uint64_t count = 0;
+    const float* weights = pv_params_find(context->params, "scene_weights", PV_F32, &count);
+    return count == drive_set(context->data)->scene_count ? weights : NULL;
+}
+
 void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out) {
     memset(out, 0, sizeof *out);
     place_observation(drive_config_of(context), out);
@@ -120,7 +137,7 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
     out->bytes = end;
 }
 
-void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* out) {
+static void place_scratch(const drive_block* layout, uint8_t* state, drive_scratch* out) {
     float* at = (float*)(void*)(state + layout->scratch_offset);
     uint64_t bodies = layout->bodies, agents = layout->agent_stride;
     uint64_t near = (bodies > layout->segments ? bodies : layout->segments) + ROUND;
@@ -210,7 +227,7 @@ void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out) {
     out->followers.name = (type*)(void*)at, at += (uint64_t)layout->followers * 4;
     DRIVE_FOLLOWER_CONSTANTS(FIELD)
 #undef FIELD
-    drive_scratch_at(layout, (uint8_t*)block->state, &out->scratch);
+    place_scratch(layout, (uint8_t*)block->state, &out->scratch);
 }
 
 drive_scene* drive_opened(const drive_block* layout) {

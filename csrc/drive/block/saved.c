@@ -3,10 +3,22 @@
 //
 // States of one env: the flat form for save and load, and the readable one that peek shows and poke
 // takes.
+#include "drive/block/saved.h"
+
+#include "contract/base.h"
+#include "contract/env.h"
+#include "drive/block/bundle.h"
+#include "drive/block/layout.h"
+#include "drive/motion/followers.h"
 #include "drive/scalar.h"
+#include "drive/scene/control.h"
+#include "drive/scene/scene.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
 
 #include <math.h>
+#include <string.h>
 
 // ---- save and load ----
 

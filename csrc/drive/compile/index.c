@@ -16,7 +16,10 @@
 // Those of a cell are put in the order of their distance from its centre, roughly, so that the k
 // nearest come early and most others are passed over at a glance.
 #include "drive/compile/index.h"
-#include "drive/scalar.h"
+
+#include "contract/base.h"
+#include "drive/scene/scene.h"
+#include "envs/kernels.h"
 
 #include <math.h>
 #include <stdlib.h>

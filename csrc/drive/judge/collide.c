@@ -9,8 +9,21 @@
 // A contact counts in the step in which it begins. Whether a pair touched before is computed again
 // from the poses before the step. So there is nothing to save, and hitting a second car counts
 // while the first one still touches.
+#include "drive/judge/collide.h"
+
+#include "contract/base.h"
+#include "drive/judge/measure.h"
+#include "drive/motion/bodies.h"
+#include "drive/motion/height.h"
 #include "drive/scalar.h"
+#include "drive/scene/scene.h"
+#include "drive/search/roads.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
+#include "envs/kernels.h"
+
+#include <string.h>
 
 #define REACH_MARGIN_M 1e-3f
 #define LEAST_HEIGHT_M 1.0f // SAME_LEVEL_M in drive_env/scenes/levels.py must not be more

@@ -3,8 +3,17 @@
 //
 // Measures an agent's step, where a term of the reward or the metrics ask for it: accelerations,
 // the lane, the log, what is ahead.
+#include "drive/judge/measure.h"
+
+#include "drive/motion/height.h"
 #include "drive/scalar.h"
+#include "drive/scene/scene.h"
+#include "drive/search/segments.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
+
+#include <string.h>
 
 #define LANE_TURN_COST_M \
     3.0f // a lane that leads elsewhere is taken only where no other is that much nearer

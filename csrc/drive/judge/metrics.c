@@ -3,8 +3,17 @@
 //
 // What an agent's episode adds up to, and the episode records (DRIVE_RECORD_VALUES) that are made
 // of it.
+#include "drive/judge/metrics.h"
+
+#include "contract/env.h"
+#include "drive/judge/records.h"
+#include "drive/motion/logged.h"
 #include "drive/scalar.h"
+#include "drive/search/lanes.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+
+#include <string.h>
 
 #define AGAINST_COSINE -0.5f // 120 degrees
 

@@ -4,7 +4,7 @@
 // What episode records hold (metrics.c), and the limits that their rates go by.
 #pragma once
 
-#include "contract/env.h"
+#include "contract/base.h"
 
 // Limits of comfort, in SI units: those of nuPlan's metrics (Karnchanachari et al., "Towards
 // learning-based planning: The nuPlan benchmark for real-world autonomous driving", 2024), which

@@ -9,9 +9,17 @@
 // ("conditioned" rewards: Cusumano-Towner et al., "Robust Autonomy Emerges from Self-Play", 2025,
 // section 3). Draws are keyed by the env's seed, the bundle, the turn in which the episode starts,
 // and the row.
+#include "drive/judge/reward.h"
+
+#include "contract/base.h"
+#include "contract/env.h"
 #include "contract/rng.h"
+#include "drive/judge/measure.h"
+#include "drive/judge/metrics.h"
 #include "drive/scalar.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
 
 #define FIRST_DRAW 0x40000000u // draws below are the bundle's
 #define HASTE \
@@ -170,11 +178,6 @@ static float pay(const drive_turn* turn, uint32_t row, const drive_outcome* step
 }
 
 // ---- a step ----
-
-float drive_goal_distance(const drive_agents* agents, uint32_t row) {
-    float dx = agents->goal_x[row] - agents->x[row], dy = agents->goal_y[row] - agents->y[row];
-    return drive_sqrt(dx * dx + dy * dy);
-}
 
 // True if this step's path of the centre comes within the goal radius.
 static int path_meets_goal(const drive_turn* turn, uint32_t row) {

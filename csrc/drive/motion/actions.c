@@ -7,7 +7,15 @@
 //
 // Users give values of their own in the params: "action_counts", how many per axis (0: the model's
 // own), and "action_values", one after the other. drive_env/actions.py writes them.
+#include "drive/motion/actions.h"
+
+#include "contract/base.h"
+#include "contract/env.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
+
+#include <string.h>
 
 // ---- the models' own values ----
 

@@ -11,6 +11,8 @@
 #pragma once
 
 #include "drive/motion/models.h"
+#include "drive/scalar.h"
+#include "envs/kernels.h"
 
 PV_INLINE float drive_limited_acceleration(const drive_mover* mover,
                                            const drive_motion* body,

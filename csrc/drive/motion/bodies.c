@@ -4,10 +4,20 @@
 // Bodies: all objects that are in the scene at this step, agents and others, in object order.
 // Others follow their log, and are gone before it begins and after it has ended; or they stay where
 // they are when the scene starts, or drive (follow.c).
+#include "drive/motion/bodies.h"
+
+#include "contract/base.h"
+#include "drive/motion/followers.h"
 #include "drive/scalar.h"
+#include "drive/scene/scene.h"
+#include "drive/search/partners.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
+#include "envs/kernels.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define NO_FOLLOWER UINT32_MAX
 

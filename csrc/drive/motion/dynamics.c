@@ -3,9 +3,23 @@
 //
 // Moves agents, by their actions or by the log. models.h has the models of motion. Cars under two
 // of them, bicycle and car, are moved as arrays, all others row by row.
+#include "drive/motion/dynamics.h"
+
+#include "contract/base.h"
+#include "drive/motion/actions.h"
 #include "drive/motion/bicycle.h"
+#include "drive/motion/expert.h"
+#include "drive/motion/follow.h"
+#include "drive/motion/models.h"
+#include "drive/motion/walkers.h"
 #include "drive/scalar.h"
+#include "drive/scene/scene.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
+#include "envs/kernels.h"
+
+#include <string.h>
 
 PV_CLONES void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)

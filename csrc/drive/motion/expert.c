@@ -4,7 +4,22 @@
 // Expert actions: the actions by which a model follows an object's log (inverse.c), as the env
 // plays them under expert_actions, and rolled out here for Python, without an env. Runs in the
 // learner.
+#include "drive/motion/expert.h"
+
+#include "contract/base.h"
+#include "contract/env.h"
+#include "drive/motion/actions.h"
+#include "drive/motion/inverse.h"
+#include "drive/motion/models.h"
+#include "drive/motion/walkers.h"
+#include "drive/scalar.h"
+#include "drive/scene/scene.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
+#include "envs/kernels.h"
+
+#include <string.h>
 
 #define SPEED_FRAMES 2 // speeds of the log are means over this many steps on both sides
 

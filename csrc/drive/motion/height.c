@@ -11,8 +11,15 @@
 // keeps a lane's segment as long as it is beside it, so that most steps search nothing; a car that
 // was beside none looks for one in every SEARCH_STEPS-th step. Its height follows that of the
 // segment by at most RISE_M per step. Where there is no such segment, it stays as it is.
+#include "drive/motion/height.h"
+
 #include "drive/scalar.h"
+#include "drive/scene/scene.h"
+#include "drive/search/roads.h"
 #include "drive/state.h"
+#include "drive/turn.h"
+
+#include <string.h>
 
 #define CLIMB_M 2.0f
 #define SEARCH_M 20.0f

@@ -6,7 +6,12 @@
 // they follow the log: the speed half makes up for what the body lags behind, and the heading aims
 // at the log's path LOOK_S ahead (pure pursuit's error, Coulter 1992). The rule is applied to the
 // body as it is, not as it was logged, so errors do not add up.
+#include "drive/motion/inverse.h"
+
 #include "drive/motion/models.h"
+#include "drive/scalar.h"
+#include "drive/tables.h"
+#include "envs/kernels.h"
 
 #define CATCH_UP 0.5f      // share of the lag that one step makes up for
 #define CATCH_UP_MPS2 3.0f // ... but no faster than this acceleration can undo over the lag

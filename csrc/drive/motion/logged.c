@@ -3,7 +3,10 @@
 //
 // How an agent drives beside its log: how far from the path, and how soon the log is at the goal.
 // For the metrics.
+#include "drive/motion/logged.h"
+
 #include "drive/scalar.h"
+#include "drive/scene/scene.h"
 #include "drive/state.h"
 
 // The square of the distance from (x, y) to the segment between two frames.

@@ -3,7 +3,13 @@
 //
 // See models.h. Scalar code for one body; no result depends on how wide the machine's vectors are.
 // bicycle.h has the limits.
+#include "drive/motion/models.h"
+
+#include "contract/base.h"
 #include "drive/motion/bicycle.h"
+#include "drive/scalar.h"
+#include "drive/tables.h"
+#include "envs/kernels.h"
 
 #define GPUDRIVE_MPS 300.0f    // GPUDrive has no limit; this one keeps numbers finite
 #define PUFFERDRIVE_MPS 100.0f // MAX_SPEED

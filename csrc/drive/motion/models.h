@@ -34,11 +34,8 @@
 //   drive_env/config.py)
 #pragma once
 
-#include "drive/scalar.h"
-#include "drive/scene/scene.h"
 #include "drive/tables.h"
 
-#define DRIVE_MAX_AXES 4
 #define DRIVE_NO_LIMIT 1e30f
 #define DRIVE_PUFFERDRIVE_SIZE 0.7f // PufferDrive shrinks cars to this share of their length
 
@@ -66,42 +63,3 @@ typedef struct drive_mover {
 
 drive_mover drive_mover_of(const pv_drive_config* config, float dt_s);
 void drive_move(const drive_mover* mover, drive_motion* body, const float* action);
-
-// walkers.c: the same for pedestrians and cyclists, which have limits of their own.
-void drive_walk(const drive_mover* mover, int type, drive_motion* body, const float* action);
-
-static inline void drive_move_any(const drive_mover* mover,
-                                  int type,
-                                  drive_motion* body,
-                                  const float* action) {
-    if (type == PV_VEHICLE)
-        drive_move(mover, body, action);
-    else
-        drive_walk(mover, type, body, action);
-}
-
-// inverse.c: the action that brings a body nearest to where its log has it after this step; not cut
-// to any bounds.
-int drive_has_inverse(int32_t model);
-void drive_inverse(const drive_mover* mover,
-                   const drive_motion* body,
-                   const drive_aim* aim,
-                   float* action);
-void drive_inverse_walk(const drive_mover* mover,
-                        int type,
-                        const drive_motion* body,
-                        const drive_aim* aim,
-                        float* action);
-
-// How to go on along the log: speed after the step (m/s), way of the step (m), turn in it (rad).
-// moves_with_new: the model moves with the speed after the step, not with the mean of both. lever:
-// how far behind the centre the point lies that the wheels turn about, m.
-typedef struct drive_course {
-    float speed, distance, turn;
-} drive_course;
-
-drive_course drive_course_to(const drive_mover* mover,
-                             const drive_motion* body,
-                             const drive_aim* aim,
-                             int moves_with_new,
-                             float lever);

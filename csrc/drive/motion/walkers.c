@@ -15,7 +15,14 @@
 // Where the model has no steering angle: a curvature k is the angle k * 1 m for pedestrians and
 // itself for cyclists; a jerk is the acceleration that it makes in 0.5 s, a lateral one a steering
 // angle of 0.25 rad per m/s^3. Models that set poses set those of everybody.
+#include "drive/motion/walkers.h"
+
+#include "drive/motion/inverse.h"
 #include "drive/motion/models.h"
+#include "drive/scalar.h"
+#include "drive/scene/scene.h"
+#include "drive/tables.h"
+#include "envs/kernels.h"
 
 #define TURN_S 0.5f
 #define PEDESTRIAN_MPS 3.0f

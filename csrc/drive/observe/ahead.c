@@ -8,8 +8,17 @@
 // lane graph; where lanes part it takes the exit whose end is nearest to the goal, the first of
 // equals. A point is set every route_step_m, the first one that far ahead of the car. The way ends
 // where the lane does, or in the goal, as soon as that is nearer than a step.
+#include "drive/observe/ahead.h"
+
 #include "drive/scalar.h"
+#include "drive/scene/scene.h"
+#include "drive/search/lanes.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
+#include "envs/kernels.h"
+
+#include <string.h>
 
 #define MOST_PIECES 4096 // of one way; lanes of hardly any length may form a ring
 

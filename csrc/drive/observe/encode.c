@@ -7,8 +7,14 @@
 // float16 is IEEE 754's binary16, rounded to nearest, ties to even; bounds are below its largest
 // number. A byte shows a column from -most to most in its unit (tables.h); what is not there stays
 // 0.
+#include "drive/observe/encode.h"
+
+#include "contract/base.h"
 #include "drive/scalar.h"
-#include "drive/state.h"
+#include "drive/tables.h"
+#include "envs/kernels.h"
+
+#include <string.h>
 
 PV_INLINE uint16_t half_of(float v) {
     uint32_t bits, whole;

@@ -8,8 +8,17 @@
 // All rays are held in arrays, and each segment (an edge, or one of the four sides of a box) is
 // tried against all of them. A ray that starts inside of a box meets its far side. Where two things
 // are equally far, the first one wins: edges in the order of their groups, then objects in theirs.
+#include "drive/observe/lidar.h"
+
+#include "contract/base.h"
 #include "drive/scalar.h"
+#include "drive/scene/scene.h"
+#include "drive/search/roads.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "envs/kernels.h"
+
+#include <string.h>
 
 #define NOTHING -1
 

@@ -7,36 +7,29 @@
 // Objects are computed as structure of arrays, 16 entries at a time, and stored column by column
 // into their rows. All values are clipped to the bounds that the field declares, and are finite
 // because the state is.
+#include "drive/observe/observe.h"
+
+#include "contract/base.h"
+#include "contract/env.h"
+#include "drive/judge/reward.h"
+#include "drive/motion/actions.h"
+#include "drive/observe/ahead.h"
+#include "drive/observe/encode.h"
+#include "drive/observe/lidar.h"
+#include "drive/observe/raster.h"
 #include "drive/scalar.h"
+#include "drive/scene/scene.h"
+#include "drive/search/partners.h"
+#include "drive/search/roads.h"
+#include "drive/search/segments.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
+#include "envs/kernels.h"
 
-// ---- the lists of tables.h, for Python ----
+#include <string.h>
 
-const pv_drive_setting* pv_drive_settings(uint32_t* count) {
-    static const pv_drive_setting settings[] = {
-#define SETTING(type, name, low, high) {#name, low, high},
-        DRIVE_SETTINGS(SETTING)
-#undef SETTING
-    };
-    *count = sizeof settings / sizeof settings[0];
-    return settings;
-}
-
-#define NAME(set, name) #name,
-#define NAMES(set) static const char* const set##_names[] = {DRIVE_CHOICES_##set(NAME)};
-DRIVE_CHOICE_SETS(NAMES)
-#undef NAMES
-#undef NAME
-
-const pv_drive_choice* pv_drive_choices(uint32_t* count) {
-    static const pv_drive_choice choices[] = {
-#define SET(set) {#set, set##_names, DRIVE_CHOICE_COUNT_##set},
-        DRIVE_CHOICE_SETS(SET)
-#undef SET
-    };
-    *count = sizeof choices / sizeof choices[0];
-    return choices;
-}
+// ---- columns and blocks ----
 
 #define COLUMN(set, name, unit, scale, most, meaning) {#name, unit, scale, most, meaning},
 #define COLUMNS(set) static const pv_drive_column set##_columns[] = {DRIVE_COLUMNS_##set(COLUMN)};

@@ -10,10 +10,18 @@
 // reaches, the pixels from its leftmost to its rightmost point within that row are set. So nothing
 // is too thin or too small to be seen, and outlines have no gaps. tests/twins/drive_raster.py says
 // the same in NumPy.
+#include "drive/observe/raster.h"
+
+#include "contract/base.h"
 #include "drive/scalar.h"
+#include "drive/scene/scene.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
+#include "envs/kernels.h"
 
 #include <limits.h>
+#include <string.h>
 
 #define UNIT_BITS 6
 #define UNIT (1 << UNIT_BITS) // units of a point per pixel

@@ -5,8 +5,15 @@
 // in frame init_step, and stays one for the whole episode; objects whose log begins later are never
 // agents. Of the vehicles among them a share (traffic_idm, traffic_log) is traffic for an episode:
 // IDM or the log drives it, and its row is empty.
+#include "drive/scene/control.h"
+
+#include "contract/base.h"
+#include "contract/env.h"
 #include "contract/rng.h"
+#include "drive/scene/scene.h"
 #include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
 
 #define MOVE_M 2.0f               // as MOVE_M in drive_env/scenes/schema.py
 #define TRAFFIC_DRAWS 0x20000000u // draws below are the bundle's

@@ -9,10 +9,12 @@
 // counted; the rest of a scene is checked, with its sum, before the scene is first driven.
 #include "drive/scene/scene.h"
 
+#include "contract/base.h"
 #include "contract/env.h"
 #include "envs/kernels.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #define MAX_COORDINATE_M 1e6

@@ -3,9 +3,15 @@
 //
 // Ways along the lane graph: where a car joins it, which way it takes where lanes part, the next
 // goal of an agent, and how far it came on the shortest way to its goal.
+#include "drive/search/lanes.h"
+
 #include "contract/rng.h"
 #include "drive/scalar.h"
+#include "drive/scene/scene.h"
+#include "drive/search/roads.h"
 #include "drive/state.h"
+#include "drive/turn.h"
+#include "envs/kernels.h"
 
 #define AHEAD_COSINE 0.70710678f // 45 degrees
 #define LEVEL_M 2.0f             // a lane higher above or deeper below is on another level

@@ -3,9 +3,18 @@
 //
 // The exact k nearest other objects (by distance between centres, ties to the smaller object index)
 // and their observation entries.
-#include "envs/nearest.h"
-#include "drive/state.h"
+#include "drive/search/partners.h"
+
+#include "contract/base.h"
+#include "drive/scalar.h"
+#include "drive/scene/scene.h"
 #include "drive/search/vectors.h"
+#include "drive/state.h"
+#include "drive/tables.h"
+#include "envs/kernels.h"
+#include "envs/nearest.h"
+
+#include <string.h>
 
 // Squared distances to all bodies, +infinity for the own row and beyond the range. Returns a limit
 // (as bits) that keeps at least the k nearest: the k-th smallest of the least distances of 16

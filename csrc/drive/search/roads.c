@@ -13,9 +13,18 @@
 // Each agent keeps how far its k nearest reached and where it stood. After a move of m metres the k
 // nearest are at most m farther away, so that most groups need no look. The result does not depend
 // on it: where fewer than k are found, all are searched.
-#include "envs/nearest.h"
-#include "drive/state.h"
+#include "drive/search/roads.h"
+
+#include "contract/base.h"
+#include "drive/scalar.h"
+#include "drive/scene/scene.h"
 #include "drive/search/vectors.h"
+#include "drive/state.h"
+#include "drive/tables.h"
+#include "envs/kernels.h"
+#include "envs/nearest.h"
+
+#include <string.h>
 
 #define LANES PV_GROUP_LANES
 #define SLACK_M 0.05f // far above the rounding of a distance

@@ -7,9 +7,19 @@
 // Where the scene's index covers the point, its cell lists a few dozen candidates; elsewhere all
 // segments are scanned. Distances and all columns are computed for every candidate, 16 at a time;
 // then the columns of the nearest are copied.
-#include "envs/nearest.h"
-#include "drive/state.h"
+#include "drive/search/segments.h"
+
+#include "contract/base.h"
+#include "drive/scalar.h"
+#include "drive/scene/scene.h"
+#include "drive/search/roads.h"
 #include "drive/search/vectors.h"
+#include "drive/state.h"
+#include "drive/tables.h"
+#include "envs/kernels.h"
+#include "envs/nearest.h"
+
+#include <string.h>
 
 // Squared distance from (px, py) to the segment with midpoint (x, y), unit direction (ux, uy) and
 // half length.

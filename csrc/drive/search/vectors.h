@@ -6,7 +6,10 @@
 // scenes have, too.
 #pragma once
 
-#include "drive/scalar.h"
+#include "contract/base.h"
+#include "envs/kernels.h"
+
+#include <string.h>
 
 #if defined(PV_HAS_CLONES)
 #include <immintrin.h>

@@ -1,0 +1,13 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Measures what an agent did in a step.
+#pragma once
+
+#include "drive/state.h"
+
+// Keeps what is measured against, before the agents move.
+void drive_step_begin(const drive_turn* turn);
+void drive_measure(const drive_turn* turn, uint32_t row, drive_outcome* step);
+// Returns whether an agent has a lane and is within 15 degrees of it.
+int drive_follows_lane(const drive_turn* turn, uint32_t row);

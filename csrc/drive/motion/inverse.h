@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Actions that follow a log.
+#pragma once
+
+#include "drive/motion/models.h"
+
+// How to continue along the log.
+typedef struct drive_course {
+    float speed;    // after the step, m/s
+    float distance; // of the step, m
+    float turn;     // in the step, rad
+} drive_course;
+
+// Returns whether a model has an inverse.
+int drive_has_inverse(int32_t model);
+// Computes the action that brings a vehicle nearest to where its log has it after this step. It is
+// not cut to any bounds.
+void drive_inverse(const drive_mover* mover,
+                   const drive_motion* body,
+                   const drive_aim* aim,
+                   float* action);
+// Returns the course towards `aim`. moves_with_new: the model moves with the speed after the step
+// rather than with the mean of both; lever: how far behind the centre the point lies about which
+// the body turns, m.
+drive_course drive_course_to(const drive_mover* mover,
+                             const drive_motion* body,
+                             const drive_aim* aim,
+                             int moves_with_new,
+                             float lever);
