@@ -32,7 +32,7 @@ from drive_env.scenes.agents import COUNTED, check_agents
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene, reindex
 from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut
 from drive_env.scenes.sceneset import SceneSet, join_scene_sets, write_scene_set
-from drive_env.sources import Item, Load, Source, sources_of
+from drive_env.sources import Item, Loaded, Source, sources_of
 from puffervec.errors import SceneError
 from puffervec.system.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.workers.process.parallel import each_on_all_cores
@@ -98,9 +98,14 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
     """
     settings = settings_of(config)
     sources = sources_of(config.scenes, config.split)
-    prepared = map_in_place(sources, config, settings) or from_cache(
-        sources, config.scenes, settings
-    )
+    prepared = map_in_place(sources, config, settings)
+    if prepared is None:
+        path = set_path([[item.identity for item in source.items] for source in sources], settings)
+        prepared = load_cached(path) or compile_into(path, config.scenes, sources, settings)
+        items = [item for source in sources for item in source.items]
+        places = [items[number].place for number in prepared.kept]
+        if len(set(places)) > 1:
+            prepared.scenes.places = places
     prepared = dataclasses.replace(prepared, weights=tuple(source.weight for source in sources))
     if any(source.weight is not None for source in sources):
         for source, count in zip(sources, prepared.counts, strict=True):
@@ -126,7 +131,7 @@ def agents_in(scenes: SceneSet, config: DriveConfig) -> list[int]:
     Counts of large sets are cached, because counting reads part of every scene.
     """
     if len(scenes) < COUNTS_KEPT:
-        return _count_agents(scenes, config)
+        return scenes.agents(config).tolist()
     criteria = [
         config.control,
         config.control_ids,
@@ -145,15 +150,11 @@ def agents_in(scenes: SceneSet, config: DriveConfig) -> list[int]:
             and all(type(count) is int for count in stored)
         ):
             return list(stored)
-    counts = _count_agents(scenes, config)
+    counts: list[int] = scenes.agents(config).tolist()
     # A cache that cannot be written is reported when it is needed.
     with contextlib.suppress(SceneError):
         write_atomically(path, [json.dumps(counts).encode()])
     return counts
-
-
-def _count_agents(scenes: SceneSet, config: DriveConfig) -> list[int]:
-    return [int(count) for count in scenes.agents(config)]
 
 
 def settings_of(config: DriveConfig) -> CompileSettings:
@@ -217,34 +218,6 @@ def numbers_of(settings: CompileSettings) -> tuple[float, ...]:
     return (settings.range_m, settings.split_m, *settings.tolerances_m)
 
 
-def from_cache(sources: Sequence[Source], name: str, settings: CompileSettings) -> Prepared:
-    """Return the set of all these scenes from the cache; compile it first if it is missing.
-
-    Raises:
-        SceneError: see `prepare_scenes`.
-    """
-    path = set_path([[item.identity for item in source.items] for source in sources], settings)
-    prepared = load_cached(path)
-    if prepared is None:
-        try:
-            compile_into(path, name, sources, settings)
-        except (OSError, SceneError):
-            # Another process may have made the same set, and removed the parts that both used.
-            if load_cached(path) is None:
-                raise
-        prepared = load_cached(path)
-        if prepared is None:
-            raise SceneError(
-                f"{path}: the set of scenes was damaged as soon as it was written; is the disk "
-                "failing?"
-            )
-    items = [item for source in sources for item in source.items]
-    places = [items[number].place for number in prepared.kept]
-    if len(set(places)) > 1:
-        prepared.scenes.places = places
-    return prepared
-
-
 def set_path(identities: Any, settings: CompileSettings) -> Path:
     """Return the path of a set of these scenes in the cache."""
     key = key_of(
@@ -271,8 +244,6 @@ def load_cached(path: Path) -> Prepared | None:
 
 # ---- compiling -----------------------------------------------------------------------------------
 
-Outcome = CompiledScene | LeftOut
-
 
 @dataclass(frozen=True)
 class Part:
@@ -291,11 +262,11 @@ class Part:
 
 def compile_into(
     path: Path, name: str, sources: Sequence[Source], settings: CompileSettings
-) -> None:
-    """Compile all scenes into one file, with its notes.
+) -> Prepared:
+    """Compile all scenes into one file, with its notes, and return the set.
 
     Raises:
-        SceneError: none of the scenes can be used.
+        SceneError: none of the scenes can be used, or a file cannot be written.
     """
     total = sum(len(source.items) for source in sources)
     if total >= MANY:
@@ -307,19 +278,30 @@ def compile_into(
     parts = parts_of(sources, settings)
     if len(parts) == 1:
         parts = [dataclasses.replace(parts[0], path=path, whole=True)]
-    missing = [part for part in parts if load_cached(part.path) is None]
-    left = sum(len(part.items) for part in missing)
-    compiled = each_on_all_cores(
-        functools.partial(compile_part, settings=settings), missing, LEAST_PARTS, chunk=1
-    )
-    with progress("compiling scenes", total, done=total - left, shown=total >= MANY) as advance:
-        for count in compiled:
-            advance(count)
-    join_parts(path, name, parts, len(sources), settings)
-    for part in parts:
-        if not part.whole:
-            part.path.unlink(missing_ok=True)
-            notes_path(part.path).unlink(missing_ok=True)
+    try:
+        missing = [part for part in parts if load_cached(part.path) is None]
+        left = sum(len(part.items) for part in missing)
+        compiled = each_on_all_cores(
+            functools.partial(compile_part, settings=settings), missing, LEAST_PARTS, chunk=1
+        )
+        with progress("compiling scenes", total, done=total - left, shown=total >= MANY) as advance:
+            for count in compiled:
+                advance(count)
+        join_parts(path, name, parts, len(sources), settings)
+        for part in parts:
+            if not part.whole:
+                part.path.unlink(missing_ok=True)
+                notes_path(part.path).unlink(missing_ok=True)
+    except (OSError, SceneError):
+        # Another process may have made the same set, and removed the parts that both used.
+        if load_cached(path) is None:
+            raise
+    prepared = load_cached(path)
+    if prepared is None:
+        raise SceneError(
+            f"{path}: the set of scenes was damaged as soon as it was written; is the disk failing?"
+        )
+    return prepared
 
 
 def parts_of(sources: Sequence[Source], settings: CompileSettings) -> list[Part]:
@@ -340,24 +322,34 @@ def parts_of(sources: Sequence[Source], settings: CompileSettings) -> list[Part]
 
 
 def compile_part(part: Part, settings: CompileSettings) -> int:
-    """Compile the scenes of a part in any process, write them, and return their number.
+    """Load, compile and write the scenes of a part, in any process, and return their number.
+
+    The notes are written before the set, and no set is written if there are no scenes. Only a whole
+    set is synced to the disk: a part is verified before it is used.
 
     Raises:
-        SceneError: as `compile_one`.
+        SceneError: as the loaders do, or a file cannot be written.
     """
-    write_part(part, [compile_one(item.load, settings) for item in part.items], settings)
+    outcomes = [compile_loaded(item.load(), settings) for item in part.items]
+    kept = {number: item for number, item in enumerate(outcomes) if not isinstance(item, LeftOut)}
+    notes = {
+        "left_out": [
+            [str(item.path), item.reason] for item in outcomes if isinstance(item, LeftOut)
+        ],
+        "counts": [len(kept)],
+        "kept": list(kept),
+    }
+    write_atomically(notes_path(part.path), [json.dumps(notes).encode()], part.whole)
+    if kept:
+        write_scene_set(part.path, list(kept.values()), settings, part.whole)
     return len(part.items)
 
 
-def compile_one(load: Load, settings: CompileSettings) -> Outcome:
-    """Load and pack one scene, in any process.
+def compile_loaded(item: Loaded, settings: CompileSettings) -> CompiledScene | LeftOut:
+    """Compile a scene that a loader returned; one that cannot be compiled is left out.
 
     Scenes of a .pvs file keep their segments, and get another index where they need one.
-
-    Raises:
-        SceneError: as the loader does.
     """
-    item = load()
     if isinstance(item, LeftOut):
         return item
     name = item[0].name if isinstance(item, tuple) else item.name
@@ -371,27 +363,6 @@ def compile_one(load: Load, settings: CompileSettings) -> Outcome:
         return compile_scene(item, settings)
     except SceneError as error:
         return LeftOut(Path(name), str(error).removeprefix(f"{name}: "))
-
-
-def write_part(part: Part, outcomes: Sequence[Outcome], settings: CompileSettings) -> None:
-    """Write compiled scenes and their notes; the set last, and no set if there are no scenes.
-
-    Only a whole set is synced to the disk: a part is verified before it is used.
-
-    Raises:
-        SceneError: a file cannot be written.
-    """
-    kept = {number: item for number, item in enumerate(outcomes) if not isinstance(item, LeftOut)}
-    notes = {
-        "left_out": [
-            [str(item.path), item.reason] for item in outcomes if isinstance(item, LeftOut)
-        ],
-        "counts": [len(kept)],
-        "kept": list(kept),
-    }
-    write_atomically(notes_path(part.path), [json.dumps(notes).encode()], part.whole)
-    if kept:
-        write_scene_set(part.path, list(kept.values()), settings, part.whole)
 
 
 def join_parts(

@@ -56,7 +56,8 @@ MANY_UNKNOWN, PROBES = 1000, 256  # of more new files, this many are probed for 
 _COUNTED = re.compile(r"(?:generated|streets):([1-9][0-9]{0,4})")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
-Load = Callable[[], Scene | tuple[StoredScene, CompileSettings] | LeftOut]
+# A scene, one of a .pvs file with its settings, or why there is none
+Loaded = Scene | tuple[StoredScene, CompileSettings] | LeftOut
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Item:
 
     id: str
     identity: Any
-    load: Load
+    load: Callable[[], Loaded]
     place: str = ""
 
 
@@ -160,7 +161,7 @@ def _items_of(name: str) -> tuple[list[Item], Path | None]:
             return _compiled_items(path), path
         if path.is_file():
             digest = digest_of(path)
-            load = functools.partial(read_listed, path, digest)
+            load = functools.partial(load_file, path, digest)
             return [
                 Item(id_of(path.name), [path.name, digest], load, str(path.parent.absolute()))
             ], None
@@ -215,7 +216,7 @@ def _folder_items(folder: Path) -> list[Item]:
                     )
                 )
         else:
-            load = functools.partial(_read_or_leave_out, path, digests[path])
+            load = functools.partial(load_file, path, digests[path], leave_out=True)
             items.append(Item(id_of(path.name), [path.name, digests[path]], load, place))
     return items
 
@@ -277,34 +278,26 @@ def _open_stamped(path: Path, stamp: tuple[int, ...]) -> SceneSet:
     return SceneSet(path)
 
 
-def read_listed(path: Path, digest: str) -> Scene:
-    """Read a scene file with this digest.
-
-    Raises:
-        SceneError: see `check_drivable`; or the file was replaced since.
-    """
-    data = read_bytes(path)
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise _replaced_error(path)
-    return check_drivable(parse_scene(data, str(path), path.name), str(path))
-
-
-def _read_or_leave_out(path: Path, digest: str) -> Scene | LeftOut:
-    """Read a file of a folder, or return why it is left out.
+def load_file(path: Path, digest: str, leave_out: bool = False) -> Scene | LeftOut:
+    """Read the scene file with this digest.
 
     Args:
-        digest: the file's digest, or the reason why it could not be read.
+        leave_out: True returns a LeftOut for a file that cannot be used; `digest` may then be the
+            reason why it could not be read.
 
     Raises:
-        SceneError: the file was replaced since.
+        SceneError: the file cannot be used (see `check_drivable`), or it was replaced since.
     """
-    if not _DIGEST.fullmatch(digest):
+    if leave_out and not _DIGEST.fullmatch(digest):
         return LeftOut(path, digest.removeprefix(f"{path}: "))
     try:
-        return read_listed(path, digest)
-    except ReplacedError:
-        raise
+        data = read_bytes(path)
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise _replaced_error(path)
+        return check_drivable(parse_scene(data, str(path), path.name), str(path))
     except SceneError as error:
+        if not leave_out or isinstance(error, ReplacedError):
+            raise
         return LeftOut(path, str(error).removeprefix(f"{path}: "))
 
 

@@ -10,7 +10,6 @@ read: results are finite and in range, and arrays have equal lengths.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,17 +66,11 @@ def parse_scene(data: bytes, source: str, name: str) -> Scene:
         raise SceneError(
             f"{source}: a .pvs file may hold many scenes; open it with drive_env.scenes.open_scenes"
         )
-    return _parser(data)(data, source, name)
-
-
-def _parser(data: bytes) -> Callable[[bytes, str, str], Scene]:
-    """Return the function that reads these bytes.
-
-    Text that is not JSON is refused as JSON: .bin files begin with a small count.
-    """
+    # Text that is not JSON is refused as JSON: .bin files begin with a small count.
     head = data[:256].lstrip()
     looks_like_text = not head or head[:1] in b'{["' or b"\0" not in head
-    return parse_json if looks_like_text else parse_bin
+    parse = parse_json if looks_like_text else parse_bin
+    return parse(data, source, name)
 
 
 def check_drivable(scene: Scene, source: str) -> Scene:
