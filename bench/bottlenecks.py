@@ -110,7 +110,7 @@ def share_device(trainer: Trainer, seconds: float) -> Callable[[], None]:
 
 
 def _product_s(matrix: torch.Tensor, count: int = 200) -> float:
-    """Return the seconds that one of many products takes; on one thread of a CPU, as in a roll-out."""
+    """Return the seconds that one of many products takes; on one thread of a CPU, as in a rollout."""
     with one_torch_thread():
         for warm in (True, False):
             begin, x = time.perf_counter(), matrix

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""covid beside its NumPy twin and the published figures: roll-outs, transfer, and the split of
+"""covid beside its NumPy twin and the published figures: rollouts, transfer, and the split of
 training.
 
     python bench/covid.py                       60 and 1,000 envs
@@ -8,7 +8,7 @@ training.
 
 rollout: env-steps/s of this process, of one worker and of two, and of our NumPy twin, one env on
 one core, which a user would write so: arrays over the states, and unemployment as a sum over 600
-days. transfer: the observations of a step are copied once into the storage of a roll-out. Both time
+days. transfer: the observations of a step are copied once into the storage of a rollout. Both time
 each turn and keep the fastest tenth: a turn takes a millisecond or less, so some have the cores for
 themselves on a machine that is not quiet. Ways take turns, sample by sample. training: both
 policies learn; shares of the time. The published figures compare one A100 with a node of 16 cores,
@@ -50,7 +50,7 @@ PUBLISHED = {
     1000: {"total": "near-linear from 60"},
 }
 TWIN_STEPS = 540
-SAMPLES = 225_000  # Agents' steps per roll-out of a training; the horizon follows from it.
+SAMPLES = 225_000  # Agents' steps per rollout of a training; the horizon follows from it.
 
 
 def workload_of(envs: int) -> Workload:

@@ -3,7 +3,7 @@
 """A half's turn for those rungs of the ladder that only a GPU has. Each rung can be switched on
 alone; the trainer's own turn (puffervec/train/collect/device_turn.py) has all of them.
 
-    slab --copies--> device: rows into the memory of the roll-out, policy, sample --copy--> slab
+    slab --copies--> device: rows into the memory of the rollout, policy, sample --copy--> slab
 
 Runs in the learner, called by bench/loops.py. In tests the same code runs on a CPU, without what
 only CUDA can do.
@@ -83,7 +83,7 @@ class DeviceHalf:
 
     def begin(self) -> None:
         """Make the half's stream wait, on the device, for the last update. Called before the first
-        turn of a roll-out.
+        turn of a rollout.
         """
         if self.stream is not None:
             self.stream.wait_stream(torch.cuda.current_stream(self.device))
@@ -106,7 +106,7 @@ class DeviceHalf:
             self._capture()
 
     def resend(self) -> None:
-        """Put the actions of step 0, which the previous roll-out drew last, into the slab."""
+        """Put the actions of step 0, which the previous rollout drew last, into the slab."""
         with self._on_stream():
             self.actions.copy_(self.store["actions"][0, self.columns])
         self._hand_over()

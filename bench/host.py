@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a vector step costs the learner's process: the trainer's roll-out loop with an env that does
+"""What a vector step costs the learner's process: the trainer's rollout loop with an env that does
 nothing and a trivial policy.
 
     python bench/host.py                      the loop for a CPU, and the loop for a GPU run on a CPU
@@ -84,7 +84,7 @@ class Cost:
 
 
 def sample(device: torch.device, device_turns: bool, seconds: float) -> dict[str, float]:
-    """Collect roll-outs for about `seconds` and return microseconds per vector step by part."""
+    """Collect rollouts for about `seconds` and return microseconds per vector step by part."""
     workload = Workload("probe", "probe", {"episode_length": 100}, num_envs=HALVES)
     with workload.make("serial", num_buffers=HALVES) as vec:
         (group,) = vec.spec.groups
@@ -145,7 +145,7 @@ def show(costs: Sequence[Cost]) -> None:
         ("loop", "host", "receive, send", "act", "wait", "target: host below"),
         rows,
         [
-            f"an env that does nothing, in this process; one row per half; roll-outs of {HORIZON} "
+            f"an env that does nothing, in this process; one row per half; rollouts of {HORIZON} "
             "steps"
         ],
     )

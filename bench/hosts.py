@@ -13,7 +13,7 @@ all; those that wait have played what they may and are idle. "CPU": of all proce
 a segment.
 
 bench/scale.py predicts the rates of several hosts from the costs of one, and from how long a
-roll-out takes where as many processes play at once without Ray: cores share caches and memory.
+rollout takes where as many processes play at once without Ray: cores share caches and memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from bench import common
 NAME = "hosts"
 KINDS = ("exact", "bf16", "uint8")
 # Of a host: as many rows as the preset's for drive; for cartpole more than the preset's, whose
-# roll-outs take 10 ms.
+# rollouts take 10 ms.
 TABLES: dict[str, dict[str, Any]] = {
     "drive": {"env": {"scenes": "generated:50"}, "vec": {"num_envs": 4}},
     "cartpole": {"vec": {"num_envs": 1024}},
@@ -179,7 +179,7 @@ def handover(trainer: Any) -> dict[str, float]:
 
 
 class Player:
-    """A process on one core that plays roll-outs when it is told to, as a host does but without
+    """A process on one core that plays rollouts when it is told to, as a host does but without
     Ray.
     """
 
@@ -194,7 +194,7 @@ class Player:
 
 def play_on_request(pipe: Any, setup: Any, core: int) -> None:
     """For each number that comes: play for so many seconds, and send back the mean seconds of a
-    roll-out. 0: end.
+    rollout. 0: end.
     """
     from puffervec.wings.ray.host import Host, Request, dump_weights
 
@@ -210,7 +210,7 @@ def play_on_request(pipe: Any, setup: Any, core: int) -> None:
 
 
 def crowded(players: Sequence[Player], seconds: float) -> float:
-    """Return the mean seconds of a roll-out while all of these play."""
+    """Return the mean seconds of a rollout while all of these play."""
     for player in players:
         player.pipe.send(seconds)
     return statistics.fmean(player.pipe.recv() for player in players)
@@ -324,7 +324,7 @@ def show(target: str, found: dict[str, Any]) -> None:
     columns += ["play ms", "CPU ms", "take ms", "update ms", "lag"]
     notes = [f"{key}: {value:.6g}" for key, value in found["costs"].items()]
     notes += [
-        f"{n} at once without Ray: a roll-out takes {1e3 * spent.median:.2f} ms"
+        f"{n} at once without Ray: a rollout takes {1e3 * spent.median:.2f} ms"
         for n, spent in found["crowds"].items()
     ]
     common.print_table(target, columns, sorted(rows), notes)

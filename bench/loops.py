@@ -190,11 +190,11 @@ class Loop:
         self.vec.close()
         self.pool.close()
 
-    # ---- the roll-out ----------------------------------------------------------------------------
+    # ---- the rollout ----------------------------------------------------------------------------
 
     @torch.no_grad()
     def collect(self) -> None:
-        """Fill steps 0 to T; the last step of a roll-out is the first of the next."""
+        """Fill steps 0 to T; the last step of a rollout is the first of the next."""
         first = 0
         for turn in self.turns:
             turn.begin()
@@ -280,7 +280,7 @@ class Loop:
     # ---- the update ------------------------------------------------------------------------------
 
     def update(self) -> int:
-        """Improve the policy. Returns the number of valid transitions in the roll-out."""
+        """Improve the policy. Returns the number of valid transitions in the rollout."""
         whole = self.store or {
             name: torch.stack([row[name] for row in self.steps]) for name in (*ARRAYS, *DRAWN)
         }
@@ -356,7 +356,7 @@ class Loop:
 
 
 def measure(config: TrainConfig, ways: Ways, seconds: float) -> dict[str, Any]:
-    """Return agent-steps/s and facts of about `seconds` of training, after a roll-out and an update
+    """Return agent-steps/s and facts of about `seconds` of training, after a rollout and an update
     to warm up.
     """
     before = torch.get_num_threads()

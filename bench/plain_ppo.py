@@ -166,7 +166,7 @@ def advantages(batch: dict[str, Tensor], next_values: Tensor, settings: Settings
 def update(
     agent: Agent, optimizer: Any, batch: dict[str, Tensor], advantage: Tensor, settings: Settings
 ) -> None:
-    """Improve the agent with one roll-out. Source: Schulman et al. 2017, equations 7 and 9."""
+    """Improve the agent with one rollout. Source: Schulman et al. 2017, equations 7 and 9."""
     obs, actions, old, values = (
         batch[name].flatten(0, 1) for name in ("obs", "actions", "log_probs", "values")
     )

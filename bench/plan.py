@@ -5,7 +5,7 @@ bytes, allocations.
 
 Calls of a policy with one batch of observations, all modes in turn; a sample is the median of its
 calls, each of which copies the observations in and, where there is one, the state. torch's kernels
-have one thread, as for the pieces of a roll-out. "bytes" is what a mode holds: its fixed buffers,
+have one thread, as for the pieces of a rollout. "bytes" is what a mode holds: its fixed buffers,
 in mode arena the whole arena. "allocations" counts those of torch, per call, after a warm-up.
 """
 

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `train.plan` gains or costs in roll-outs on a CPU: the time of a half's turn, as it stands
+"""What `train.plan` gains or costs in rollouts on a CPU: the time of a half's turn, as it stands
 and through plans.
 
 A turn is all that happens to a half between `recv` and `send`: its rows are copied into the
-storage, the policy runs, actions are drawn and left for the env. Both modes collect roll-outs of
-the same env in this process, in turn; a sample is the median over roll-outs of the time per turn.
+storage, the policy runs, actions are drawn and left for the env. Both modes collect rollouts of
+the same env in this process, in turn; a sample is the median over rollouts of the time per turn.
 Policies work in float32.
 """
 
@@ -63,7 +63,7 @@ class Result:
 
 
 def rollout_of(config: TrainConfig, mode: str, pool: ThreadPool) -> Rollout:
-    """Return roll-outs of an env in this process, begun."""
+    """Return rollouts of an env in this process, begun."""
     vec, slots = make_vec(config), {}
     torch.manual_seed(0)
     for name, rows in policy_rows(env_spec(config), config).items():
@@ -78,7 +78,7 @@ def rollout_of(config: TrainConfig, mode: str, pool: ThreadPool) -> Rollout:
 
 
 def turn_us(rollout: Rollout) -> float:
-    """Return the time of a turn: the median of some roll-outs."""
+    """Return the time of a turn: the median of some rollouts."""
     times = []
     for _ in range(ROLLOUTS):
         before = rollout.times.forward + rollout.times.copy
@@ -118,7 +118,7 @@ def markdown(results: Sequence[Mapping[str, Any]]) -> str:
         eager, ratio = (str(common.Figure(**one[key])) for key in ("eager_us", "ratio"))
         size = f"{one['bytes'] / 2**10:,.0f} KiB"
         rows.append((one["case"], f"{one['rows']:,}", eager, ratio, size))
-    columns = ("roll-outs of", ">rows of a half", ">eager, us", ">arena, of eager", ">plans")
+    columns = ("rollouts of", ">rows of a half", ">eager, us", ">arena, of eager", ">plans")
     return common.markdown(columns, rows)
 
 

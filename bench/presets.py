@@ -7,7 +7,7 @@ bench/train.py.
 
 Trains the presets end to end with these settings changed, to compare what `auto` chooses with the
 best choice. Updates always run on all cores; "1 thread" and "all threads" are for the policy in
-roll-outs, while workers simulate. Runs in the learner.
+rollouts, while workers simulate. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AUTO = "auto: what a run chooses"
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """vec: overrides the preset's table; one_thread: roll-outs run the policy on one thread, else
+    """vec: overrides the preset's table; one_thread: rollouts run the policy on one thread, else
     on all cores.
     """
 
@@ -69,7 +69,7 @@ def sample(run: runs.Run, setting: Setting, seconds: float) -> dict[str, Any]:
 
 
 def one_thread(trainer: Trainer) -> None:
-    """Let roll-outs run the policy on one thread; the update keeps its threads."""
+    """Let rollouts run the policy on one thread; the update keeps its threads."""
     trainer.collector.rollout.pool = ThreadPool(1)
 
 

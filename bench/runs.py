@@ -163,7 +163,7 @@ def trained(
     """Train for `seconds`, but at least a few updates, and return rates and the split of time.
 
     Args: config: its files go into a folder that is removed; prepare: called before the first
-        roll-out.
+        rollout.
     """
     watch = Watch(lambda metrics: metrics[ELAPSED_S] >= seconds and watch.updates >= FEWEST_UPDATES)
     with tempfile.TemporaryDirectory(prefix="puffervec-train-") as folder:
@@ -177,7 +177,7 @@ def trained(
 
 def rates(lines: Sequence[Mapping[str, float]], facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return rates from two or more lines of a log: agent-steps/s, env-steps/s, shares of time,
-    seconds of one step of all envs in a roll-out and of the policy on one half.
+    seconds of one step of all envs in a rollout and of the policy on one half.
     """
     first = max(0, min(len(lines) - 2, int(WARM_SHARE * len(lines))))
     begin, kept = lines[first], lines[first + 1 :]

@@ -3,7 +3,7 @@
 """Drawing actions on a CPU: our sampler, including noise and log-probabilities, against
 `Categorical`.
 
-    python bench/sampling.py                         5, 20 and 91 choices, 256 to 2,048 rows, as in a roll-out of drive
+    python bench/sampling.py                         5, 20 and 91 choices, 256 to 2,048 rows, as in a rollout of drive
     python bench/sampling.py --actions 91 --rows 10000
 
 Both run on one thread, as in the trainer's pool, and alternate call by call. Figures are CPU time;

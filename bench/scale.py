@@ -10,7 +10,7 @@ on one machine.
 An update takes K segments: as many as hosts, at most `--most-segments` of each learner. It can come
 no sooner than
 
-    simulation   K x play / hosts of a learner       play: of a roll-out, and its way into the object store
+    simulation   K x play / hosts of a learner       play: of a rollout, and its way into the object store
     network      what the learners of a machine share: bytes of their segments in, weights out to each host
     learner      K x (take + update), and the messages of the gradients between GPUs
     policy lag   ahead x play / (max_lag + 1)        sooner, and the segments that arrive would be older than `ray.max_lag`
@@ -49,10 +49,10 @@ MESSAGE_S = 30e-6  # Of a small message between GPUs, per doubling of their numb
 class Costs:
     """Of one host on one core, measured; seconds and bytes.
 
-    Attributes: steps: valid transitions of a segment; play: a roll-out; put: into the object store;
+    Attributes: steps: valid transitions of a segment; play: a rollout; put: into the object store;
     take: into the learner's rows; order: a round trip; cpu: of all processes for a segment, Ray's
     too, without learning; update: learning from a segment on one core; nbytes: of a segment;
-    weights: bytes of the weights; crowds: how many times longer a roll-out takes where so many
+    weights: bytes of the weights; crowds: how many times longer a rollout takes where so many
     cores play at once: they share caches and memory.
     """
 

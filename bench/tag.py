@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Both Tag games beside WarpDrive's published figures: roll-outs, training, growth, sampling, and
+"""Both Tag games beside WarpDrive's published figures: rollouts, training, growth, sampling, and
 reward against the clock.
 
     python bench/tag.py                                          everything, about ten minutes

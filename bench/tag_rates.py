@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Roll-outs of both Tag games, parts of bench/tag.py: the cases of WarpDrive's figures in every way
+"""Rollouts of both Tag games, parts of bench/tag.py: the cases of WarpDrive's figures in every way
 of stepping, and growth.
 
 An env-step is a transition of one env, whatever the number of its agents; WarpDrive counts
@@ -307,7 +307,7 @@ def show_rates(results: Mapping[str, Any]) -> None:
         "env-steps/s; agent-steps/s: of the processes; A100: Lan et al. 2021, 2,000 envs, not "
         "measured here"
     )
-    common.print_table("roll-outs of Tag", columns, cells, notes)
+    common.print_table("rollouts of Tag", columns, cells, notes)
 
 
 # ---- how cost grows ------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROLLOUT_SAMPLES = (
-    250_000  # Agents' steps per roll-out; the number of envs and the horizon follow from it.
+    250_000  # Agents' steps per rollout; the number of envs and the horizon follow from it.
 )
 CHASE: dict[str, Any] = {**CROWD, **NEAREST, "num_taggers": 2, "num_runners": 10, "tag_reward_for_tagger": 10.0,
                          "tag_penalty_for_runner": -10.0, "episode_length": 500}  # fmt: skip
@@ -42,7 +42,7 @@ COLOURS = {"taggers": "#D55E00", "runners": "#0072B2"}
 
 
 def training_config(name: str, num_envs: int) -> TrainConfig:
-    """Return the preset of a case's game with as many of these envs as make a roll-out of a usual
+    """Return the preset of a case's game with as many of these envs as make a rollout of a usual
     size.
     """
     case = CASES[name]
@@ -92,7 +92,7 @@ def show_training(results: Mapping[str, Any]) -> None:
         cells.append((name, split, str(found["facts"]["num_envs"]), str(found["env_steps_per_s"]),
                       str(found["agent_steps_per_s"]), common.number(found["published"])))  # fmt: skip
     columns = ("case", "time", "envs", "env-steps/s", "agent-steps/s", "A100, published")
-    common.print_table("roll-out and training", columns, cells, notes)
+    common.print_table("rollout and training", columns, cells, notes)
 
 
 # ---- sampling ------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def by_side(episodes: np.ndarray, names: Sequence[str]) -> dict[str, float]:
 
 
 def chase(seed: int, seconds: float) -> dict[str, Any]:
-    """Train both sides for `seconds` and return the curve and how long roll-outs and updates took.
+    """Train both sides for `seconds` and return the curve and how long rollouts and updates took.
     Start-up does not count.
     """
     tables = {"env": CHASE, "vec": {"num_envs": CHASE_ENVS}, "train": {"horizon": 100}}
@@ -196,7 +196,7 @@ def measure_chase(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any
 def show_chase(results: Mapping[str, Any]) -> None:
     """Print where the seeds ended."""
     returns = ", ".join(f"{side} {figure.median:.1f}" for side, figure in results["return"].items())
-    share = f"{100 * results['rollout_share'].median:.0f}% of the time in roll-outs"
+    share = f"{100 * results['rollout_share'].median:.0f}% of the time in rollouts"
     print(
         f"2 taggers, 10 runners, {CHASE_ENVS} envs, {len(results['curves'])} seeds of "
         f"{results['seconds']:g} s each:"

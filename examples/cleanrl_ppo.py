@@ -42,7 +42,7 @@ class Args:
     learning_rate: float = 1.5e-3  # Learning rate; falls to zero over the run.
     gamma: float = 0.99  # Discount.
     gae_lambda: float = 0.95  # 0: one-step advantages; 1: whole returns.
-    epochs: int = 6  # Passes over each roll-out.
+    epochs: int = 6  # Passes over each rollout.
     minibatches: int = 4  # Gradient steps per pass.
     clip: float = 0.2  # Bound on the change of a probability ratio.
     entropy: float = 0.005  # Weight of the entropy bonus.
@@ -148,7 +148,7 @@ def update(
     advantage: Tensor,
     args: Args,
 ) -> None:
-    """Improve the agent with one roll-out. Source: Schulman et al. 2017, equations 7 and 9."""
+    """Improve the agent with one rollout. Source: Schulman et al. 2017, equations 7 and 9."""
     obs, actions, old, values = (
         batch[name].flatten(0, 1) for name in ("obs", "actions", "log_probs", "values")
     )

@@ -30,7 +30,7 @@ def make_env(buf: Any = None, seed: int = 0) -> Any:
 
 
 def make_storage(vecenv: Any, horizon: int) -> dict[str, torch.Tensor]:
-    """A roll-out, (horizon + 1, envs): step t has the observation, reward and flags received, and
+    """A rollout, (horizon + 1, envs): step t has the observation, reward and flags received, and
     the action chosen.
     """
     shape = (horizon + 1, vecenv.num_agents)
@@ -46,7 +46,7 @@ def make_storage(vecenv: Any, horizon: int) -> dict[str, torch.Tensor]:
 def collect(
     vecenv: Any, policy: torch.nn.Module, storage: dict[str, torch.Tensor], begin: int
 ) -> list[float]:
-    """Fill the steps from `begin` on; step 0 is the last one of the previous roll-out. Returns the
+    """Fill the steps from `begin` on; step 0 is the last one of the previous rollout. Returns the
     returns of episodes.
     """
     returns = []
@@ -117,7 +117,7 @@ def update(
 
 
 def main() -> None:
-    """Train and print the mean return of the episodes that ended in each roll-out."""
+    """Train and print the mean return of the episodes that ended in each rollout."""
     parser = argparse.ArgumentParser()
     for name, default in (("updates", 60), ("num-envs", 16), ("horizon", 64), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)

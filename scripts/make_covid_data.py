@@ -9,8 +9,8 @@ Nothing in it is measured. Its states are regions without a place, with populati
 million to forty million. An epidemic begins in each region on a day of its own, measures follow,
 and what is there on the last day is where episodes begin. Transmission falls with stringency from a
 basic reproduction number of about 1.7 to 0.6. Unemployment rises some days after measures and falls
-over months. The bounds of both indices come from two roll-outs, all states at stringency 1 and all
-at 10 for the whole episode: an index is 0 on the mean of its worse roll-out and 1 on that of its
+over months. The bounds of both indices come from two rollouts, all states at stringency 1 and all
+at 10 for the whole episode: an index is 0 on the mean of its worse rollout and 1 on that of its
 better one.
 """
 
@@ -127,7 +127,7 @@ def mean_indices(data: CovidData, level: int) -> np.ndarray:
 
 
 def with_bounds(data: CovidData) -> CovidData:
-    """Return the data with bounds of both indices: the means of two roll-outs."""
+    """Return the data with bounds of both indices: the means of two rollouts."""
     open_health, open_economy = mean_indices(data, 1)
     closed_health, closed_economy = mean_indices(data, 10)
     bounds = rounded(

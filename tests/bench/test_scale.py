@@ -76,7 +76,7 @@ def test_the_network_is_shared_by_the_learners_of_a_machine() -> None:
 def test_policy_lag_limits_where_updates_take_few_of_many_segments() -> None:
     plant = dataclasses.replace(PLANT, most_segments=4, gpu_steps_per_s=1e9, ahead=2, max_lag=4)
     row = predict(COSTS, plant, hosts=100, gpus=1)
-    # What is asked for arrives up to two roll-outs later, by when no more than five updates may
+    # What is asked for arrives up to two rollouts later, by when no more than five updates may
     # have been made.
     assert (row.limit, row.period_s, row.lag) == ("policy lag", pytest.approx(2 * 0.1 / 5), 4.0)
     assert (

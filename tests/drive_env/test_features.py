@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Features of roll-outs equal those of the plain twin, and what can be said without it."""
+"""Features of rollouts equal those of the plain twin, and what can be said without it."""
 
 from __future__ import annotations
 

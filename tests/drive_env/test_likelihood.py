@@ -58,7 +58,7 @@ def test_the_log_itself_is_as_likely_as_its_own_histogram() -> None:
 
 
 def test_values_that_are_missing_count_in_the_last_bin() -> None:
-    """Of 4 roll-outs with 5 values each, the last of each is NaN: 16 of 20 are where the log is,
+    """Of 4 rollouts with 5 values each, the last of each is NaN: 16 of 20 are where the log is,
     and 4 in the last bin.
     """
     rollouts = np.full((4, 1, 5), 7.0)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Realism of roll-outs: equal to the plain twin from the poses to the score; the log drives as
+"""Realism of rollouts: equal to the plain twin from the poses to the score; the log drives as
 itself; bad input.
 """
 
@@ -67,7 +67,7 @@ def test_chance_is_less_like_the_log(folder: Path) -> None:
 
 
 def driven(seed: int, objects: int = 6, times: int = 26, rollouts: int = 4) -> SceneRollouts:
-    """Cars that drive about between two edges, and roll-outs that stray from their log."""
+    """Cars that drive about between two edges, and rollouts that stray from their log."""
     rng = np.random.default_rng(seed)
     speed, heading = (
         rng.uniform(1, 9, (objects, 1)),

@@ -106,7 +106,7 @@ def rounded(values: np.ndarray) -> np.ndarray:
 
 
 def strayed(log: Boxes, evaluated: np.ndarray, rng: np.random.Generator, rollouts: int) -> Boxes:
-    """Roll-outs in which the evaluated objects stray from their log.
+    """Rollouts in which the evaluated objects stray from their log.
 
     Where the log has gaps, objects stand still.
     """
@@ -144,7 +144,7 @@ def made(seed: int, objects: int = 10, rollouts: int = 32) -> tuple[SceneRollout
         x[2],
         y[2] + 1.5,
         heading[2],
-    )  # close enough for some roll-outs to collide
+    )  # close enough for some rollouts to collide
     evaluated = np.arange(4)
     valid = rng.random((objects, FRAMES)) < 0.93
     valid[:, HISTORY] = True

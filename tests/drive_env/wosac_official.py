@@ -6,7 +6,7 @@ It needs TensorFlow with NumPy 1, so it runs in an interpreter of its own and im
 puffervec. See test_realism_official.py, which writes IN.npz and reads OUT.npz.
 
 IN.npz, of a scene: x, y, heading, valid (M, 91) of the log; length, width, kind (M,); sim_x, sim_y,
-sim_heading (R, M, 80) of roll-outs; evaluated (N,) in ascending order; points (P, 2) of road edges,
+sim_heading (R, M, 80) of rollouts; evaluated (N,) in ascending order; points (P, 2) of road edges,
 and the polyline of each (P,). Of samples: log_NAME (N, T), sim_NAME (R, N, T) for features that
 have a histogram, or 0 and 1 in (N, 1), (R, N, 1) for those that happen or not.
 OUT.npz, of a scene: log_NAME (N, 80) and sim_NAME (R, N, 80) for each feature; for each YEAR of the
@@ -68,7 +68,7 @@ def scenario_of(given: dict[str, Any]) -> Any:
 
 
 def rollouts_of(given: dict[str, Any], scenario: Any) -> Any:
-    """Make the roll-outs of all objects that are there at the current time ScenarioRollouts."""
+    """Make the rollouts of all objects that are there at the current time ScenarioRollouts."""
     found = sim_agents_submission_pb2.ScenarioRollouts(scenario_id="scene")
     for rollout in range(len(given["sim_x"])):
         scene = found.joint_scenes.add()
