@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Four known causes of slow training, switched on one at a time: what does each cost?
+"""Measure the cost of four known causes of slow training, switched on one at a time.
 
 python bench/bottlenecks.py                     drive's preset on a CPU
 python bench/bottlenecks.py --device cuda --env tag_grid

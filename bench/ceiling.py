@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What several cores of this machine can do together: independent C loops at the same time, without
-a vector env.
+"""Measure what several cores of this machine can do together: simultaneous independent C loops.
 
-Two cores seldom do twice the work of one: they share caches, memory bandwidth and sometimes a
-physical core. So a vector env is compared with as many simultaneous loops as it has workers,
-measured in the same run.
+No vector env is involved. Two cores seldom do twice the work of one: they share caches, memory
+bandwidth and sometimes a physical core. So a vector env is compared with as many simultaneous loops
+as it has workers, measured in the same run.
 
     python -m bench.ceiling '{"name": "tag_grid", ...}' COPY TURNS     one such loop; started by c_loops
 """

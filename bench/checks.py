@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the checks of a release build cost: steps per second as shipped (A) and with all checks
-removed (B), in turns.
+"""Measure the cost of a release build's checks: steps/s as shipped (A) and without checks (B).
 
     python bench/checks.py                       probe, tag_grid, drive and a Python env; the target is less than 2 %
     python bench/checks.py --envs drive --repeats 15
 
-B checks neither actions nor the order of calls nor the floating-point mode, and does not note the
-turn, step and env at work (an error needs them to name the env of a dead worker). Both variants are
-copies of the sources, built in a temporary folder with the same flags.
+A and B take turns. B checks neither actions nor the order of calls nor the floating-point mode, and
+does not record the current turn, step and env (an error needs them to name the env of a dead
+worker). Both variants are copies of the sources, built in a temporary folder with the same flags.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What all benchmarks share: facts about the machine, interleaved repeats with median and spread,
-tables, JSON files.
+"""Shared parts of all benchmarks: machine facts, interleaved repeats, tables, JSON files.
 
-A figure has one sample per repeat. A repeat starts everything that is measured afresh; the variants
+A figure has one sample per repeat. A repeat starts everything that is measured anew; the variants
 take turns within it, so a slow minute of the machine affects all of them.
 """
 

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Is B faster than A? Runs two commands, or one command on two git revisions, alternately, and
-compares them pair by pair.
+"""Compare two commands, or one command on two git revisions, run alternately: is B faster than A?
 
     python bench/compare.py --a "python one.py" --b "python other.py"                  wall time
     python bench/compare.py --a "..." --b "..." --metric results.0.step_us.median      a number in {json}

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `torch.compile` gains in an update on a CPU: forward, loss and backward of one microbatch,
-eager and compiled.
+"""Measure the gain of `torch.compile` in an update on a CPU.
+
+An update is forward, loss and backward of one microbatch, eager and compiled.
 
     python bench/compile.py
 

@@ -1,18 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""covid beside its NumPy twin and the published figures: rollouts, transfer, and the split of
-training.
+"""Measure covid: rollouts, transfer and training, next to its NumPy twin and published figures.
 
     python bench/covid.py                       60 and 1,000 envs
     python bench/covid.py --parts rollout --envs 60
 
 rollout: env-steps/s of this process, of one worker and of two, and of our NumPy twin, one env on
-one core, which a user would write so: arrays over the states, and unemployment as a sum over 600
-days. transfer: the observations of a step are copied once into the storage of a rollout. Both time
-each turn and keep the fastest tenth: a turn takes a millisecond or less, so some have the cores for
-themselves on a machine that is not quiet. Ways take turns, sample by sample. training: both
-policies learn; shares of the time. The published figures compare one A100 with a node of 16 cores,
-without a rate; they were not measured here.
+one core, written as a user would write it: arrays over the states, and unemployment as a sum over
+600 days. transfer: the observations of a step are copied once into the storage of a rollout. Both
+time each turn and keep the fastest tenth: a turn takes a millisecond or less, so some turns have
+the cores to themselves even on a busy machine. The variants take turns, sample by sample. training:
+both policies learn; shares of the time. The published figures compare one A100 with a node of 16
+cores, without a rate; they were not measured here.
 """
 
 from __future__ import annotations

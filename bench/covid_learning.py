@@ -1,17 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Do both policies of covid learn? Trains states and planner together, then puts random and idle
-ones in their place.
+"""Check that both policies of covid learn.
+
+States and planner are trained together, then replaced by random and idle ones.
 
     python bench/covid_learning.py                       ten minutes of training on two cores, then the pairings
     python bench/covid_learning.py --minutes 2 --png covid.png
 
 Social welfare is the planner's objective: the sum of its rewards over an episode of 540 days. The
 states' return is the mean of their own sums. Some pairings replace both policies, others one of
-them: the states' return depends on the subsidies above all, and a planner that pays at random pays
-a lot, so states are compared under the same trained planner. Random ones draw uniformly among the
-allowed actions, idle ones always take action 0: stringency as it was on the last day of the data,
-no subsidy. The env is deterministic; trained policies take their likeliest actions.
+them: the states' return depends mostly on the subsidies, and a random planner pays a lot, so states
+are compared under the same trained planner. Random ones draw uniformly among the allowed actions,
+idle ones always take action 0: stringency as it was on the last day of the data, no subsidy. The
+env is deterministic; trained policies take their likeliest actions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which settings suit an unknown env? Small envs of different kinds, trained with several
-candidates.
+"""Find settings that suit an unknown env: train small envs of different kinds with candidates.
 
     PYTHONPATH=FOLDER python bench/defaults.py          FOLDER has box2d, pygame and examples/out_of_tree (pip install --target)
     python bench/defaults.py --tasks CartPole-v1,cartpole --candidates generic
@@ -9,9 +8,9 @@ candidates.
 Each candidate overrides settings of GENERIC in puffervec/train/config/target.py. A score is the
 mean return of 50 episodes with the likeliest actions after the task's budget of agent-steps. It
 counts as (score - random) / (good - random), clipped to 0..1, where `random` is the return of
-random actions and `good` a return that is known to be reachable. Every sample is a fresh process
-with its own seed, in which envs, policy and update share one thread. Envs that are not installed
-are left out, with a note.
+random actions and `good` a return known to be reachable. Every sample is a fresh process with its
+own seed, in which envs, policy and update share one thread. Envs that are not installed are left
+out, with a note.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A half's turn for those rungs of the ladder that only a GPU has. Each rung can be switched on
-alone; the trainer's own turn (puffervec/train/collect/device_turn.py) has all of them.
+"""A half's turn for the rungs of the ladder that need a GPU.
+
+Each rung can be switched on separately; the trainer's own turn
+(puffervec/train/collect/device_turn.py) has all of them.
 
     slab --copies--> device: rows into the memory of the rollout, policy, sample --copy--> slab
 

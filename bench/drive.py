@@ -1,18 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What one core does in drive: agent-steps/s by scene, preset and type of row, where time goes,
-what bounds it, how it grows.
+"""Measure drive on one core: agent-steps/s, where time goes, what bounds it, how it grows.
 
     python bench/drive.py --scenes ../shared/data/scenes --only 407,325,792d65eb,a5c44223,Town01
-    python bench/drive.py --peer DIR       # beside PufferDrive's core, compiled from its C sources in DIR, on the same scenes
+    python bench/drive.py --peer DIR       # next to PufferDrive's core, compiled from its C sources in DIR, on the same scenes
 
 Each scene fills one env with the vehicles that move in it; all of them stay to the end, and actions
-are random. Rates are per second of CPU time of the one thread, so that others on the machine
-disturb them less. A reset counts as a step, here and in the
-peer: it writes all rows. In the peer all that no policy drives and that is not marked as expert
-stands still; here it moves. `stored` is what one core stores when it does nothing else: rows of the
-same size, one after the other, in a buffer of 32 MiB, as the rows of many envs are; `in cache` the
-same in one of 256 KiB, since the rows of one env stay in the core's cache.
+are random. Rates are by scene, preset and type of row, per second of CPU time of the single thread,
+so that other programs disturb them less. A reset counts as a step, here and in the peer: it writes
+all rows. In the peer, objects that neither a policy drives nor the data marks as expert stand
+still; here they move. `stored` is the rate of a core that only stores rows of that size, one after
+the other, in a buffer of 32 MiB, like the rows of many envs; `in cache` is the rate with a buffer
+of 256 KiB, since the rows of one env stay in the core's cache.
 """
 
 from __future__ import annotations

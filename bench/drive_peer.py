@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferDrive's core beside ours, for bench/drive.py: compiles it from its sources and writes
-scenes as it reads them.
+"""Run PufferDrive's core, for bench/drive.py: compile its sources and write scenes for it.
 
-The sources are given by the user and stay where they are. Known: `gpudrive.h` (June 2025, rows of
-1847 floats), which reads maps without a version ("v0"). Its drawing code wants raylib's headers to
+The user provides the sources, which are not copied. Known: `gpudrive.h` (June 2025, rows of 1847
+floats), which reads maps without a version ("v0"). Its drawing code wants raylib's headers to
 compile; it is linked without raylib and never called.
 """
 

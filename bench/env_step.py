@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The simulation limit: one thread calls the C batch step in a tight loop (pv_bench_steps), without
-workers or channel.
+"""Measure the simulation limit: one thread calls the C batch step in a loop (pv_bench_steps).
 
     python bench/env_step.py
 
-Agent-steps are transitions of agents that were present and not done. Drive runs on generated scenes
-and, if ../shared/data/scenes exists, on real ones in which all valid vehicles are controlled.
+There are no workers and no channel. Agent-steps are transitions of agents that were present and not
+done. Drive runs on generated scenes and, if ../shared/data/scenes exists, on real ones in which all
+valid vehicles are controlled.
 """
 
 from __future__ import annotations

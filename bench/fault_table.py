@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Eleven ways in which a vector env of three envs can fail, with several libraries. It is always
-worker 1 that fails.
+"""Test eleven ways in which a vector env of three envs can fail, with several libraries.
 
-Each case runs in a process and session of its own, which is killed after LIMIT_S seconds with all
-its children:
+Worker 1 is always the one that fails. Each case runs in a separate process and session, which is
+killed after LIMIT_S seconds with all its children:
 
     python -m bench.fault_table puffervec raise      # one case, as bench/faults.py starts it
 """

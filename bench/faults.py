@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What happens when something dies: a table of eleven failures with this library and others, and
-how quickly ours reacts.
+"""Tabulate eleven failures with this library and others, and measure how quickly ours reacts.
 
     python bench/faults.py table      # Markdown; libraries that are not installed are left out
     python bench/faults.py workers    # kill a worker: time until the learner has the exception

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The figures of README and docs: measures them with the commands of figures.toml and writes them
-into the pages.
+"""Measure the figures of README and docs with the commands of figures.toml, and write the pages.
 
     make figures                                   measure everything again and rewrite the pages (hours, on a quiet machine)
     make figures RUNS="latency sps-tag"            only these runs
@@ -10,13 +9,11 @@ into the pages.
     python bench/figures.py --most-commits 60      and that no figure of README is of an older commit, as make release does
 
 figures.toml lists the runs, the figures (a run and a JMESPath expression for a value in its JSON),
-the
-quotes: lines of pages in which {name} stands for a figure, and {name_95} for its interval; and the
-tables: pages that show all results of a run. A page has a place for each of its tables,
-`<!-- table RUN -->` to `<!-- end -->`; what stands there is written by `markdown(results)` of the
-benchmark, with a line below that names machine, commit, day and load. docs/figures.md has all
-figures with spread, command, machine, load and commit. A run's result is the newest of its name,
-whatever machine it comes from.
+the quotes: lines of pages in which {name} stands for a figure, and {name_95} for its interval; and
+the tables: pages that show all results of a run. A page has a place for each of its tables, `<!--
+table RUN -->` to `<!-- end -->`; `markdown(results)` of the benchmark writes its contents, with a
+line below that names machine, commit, day and load. docs/figures.md has all figures with spread,
+command, machine, load and commit. A run's result is the newest of its name, from any machine.
 """
 
 from __future__ import annotations

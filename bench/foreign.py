@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How much of the machine other programs took while a benchmark ran. On Linux; other systems do not
-say how long they idled, and there everything counts as foreign.
+"""Measure how much of the machine other programs took while a benchmark ran.
 
-The kernel says for how long the cores were not idle. What our own processes used is subtracted, and
-the rest is foreign: other programs, however short they lived, the kernel's own threads, and time
-that a hypervisor gave to other machines.
+This works on Linux; other systems do not report their idle time, and there everything counts as
+foreign. The kernel reports for how long the cores were not idle. The time of our own processes is
+subtracted, and the rest is foreign: other programs, however short-lived, the kernel's own threads,
+and time that a hypervisor gave to other machines.
 
-Our own processes run in a control group, which counts the CPU time of all that were ever in it.
-Where none can be made, the CPU time of this process, its descendants, and those with MARK in their
-environment is added up. There the time of a process that ends after its parent is lost, and counts
-as foreign.
+Our own processes run in a control group, which counts the CPU time of all processes that were ever
+in it. If none can be created, the CPU time of this process, its descendants, and those with MARK in
+their environment is added up. Then the time of a process that ends after its parent is lost, and
+counts as foreign.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Steps per second beside other programs on the same cores: two workers, one worker, serial and
-Gymnasium's own vector env.
+"""Measure steps/s next to other programs on the same cores.
+
+Two workers, one worker, serial and Gymnasium's own vector env are compared.
 
     python bench/foreign_process.py                                  one and two busy processes
     python bench/foreign_process.py --neighbours "1 nice 19,bursts"  see NEIGHBOURS
     python bench/foreign_process.py --envs drive --seconds 2
     python bench/foreign_process.py --envs training --seconds 8      trainings: agent-steps per second
 
-"kept" is the rate beside the others / the rate without them, "of serial" is the rate / that of the
-serial backend beside them, both within one repeat. The targets for two workers on two cores are
-0.45 of the quiet rate beside one process that never sleeps, 0.3 beside two, and never less than
+"kept" is the rate next to the others / the rate without them, "of serial" is the rate / that of the
+serial backend next to them, both within one repeat. The targets for two workers on two cores are
+0.45 of the quiet rate next to one process that never sleeps, 0.3 next to two, and never less than
 serial.
 
-A neighbour is started in this process's own session, as from a shell script, or in one of its own:
+A neighbour is started in this process's own session, as from a shell script, or in a separate one:
 with the scheduler's autogroups (the default on desktops and many servers), a session's processes
 share what one process of another session gets.
 """

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a vector step costs the learner's process: the trainer's rollout loop with an env that does
-nothing and a trivial policy.
+"""Measure the cost of a vector step in the learner's process.
+
+The trainer's rollout loop runs with an env that does nothing and a trivial policy.
 
     python bench/host.py                      the loop for a CPU, and the loop for a GPU run on a CPU
     python bench/host.py --device cuda        the loop for a GPU: one graph per half

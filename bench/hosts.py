@@ -1,19 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Hosts over Ray on this machine: agent-steps/s of 1, 2 and 4 of them, what each part costs, and
-observations in fewer bytes.
+"""Measure hosts over Ray on this machine: agent-steps/s of 1, 2 and 4 hosts, and their costs.
 
     python bench/hosts.py                            drive and cartpole
     python bench/hosts.py --target drive --hosts 1 2
 
-Each host is a process on one core that steps its envs itself; the learner keeps to the last core.
-"collected": the learner takes segments and learns nothing. "trained": with the updates of the env's
-preset. All clusters of hosts live at once and take turns, so a slow moment of the machine affects
-all; those that wait have played what they may and are idle. "CPU": of all processes, Ray's too, for
-a segment.
+Observations are also sent in fewer bytes. Each host is a process on one core that steps its envs
+itself; the learner uses the last core. "collected": the learner takes segments but does not learn.
+"trained": with the updates of the env's preset. All clusters of hosts live at once and take turns,
+so a slow moment of the machine affects all; waiting hosts have reached their limit and are idle.
+"CPU" is the time of all processes, including Ray's, for a segment.
 
 bench/scale.py predicts the rates of several hosts from the costs of one, and from how long a
-rollout takes where as many processes play at once without Ray: cores share caches and memory.
+rollout takes when as many processes play simultaneously without Ray: cores share caches and memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Does a run over Ray learn as well as one process? The same agent-steps, rows per update and
-settings, seed by seed.
+"""Check whether a run over Ray learns as well as one process, seed by seed.
+
+Agent-steps, rows per update and settings are equal.
 
     python bench/hosts_learning.py                                  cartpole, 3 seeds
     python bench/hosts_learning.py --target drive --steps 3000000 --seeds 1 --num-envs 4

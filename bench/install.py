@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `pip install puffervec` costs: megabytes on disk, and how long the first imports take.
+"""Measure the cost of `pip install puffervec`: megabytes on disk, and times of the first imports.
 
     python bench/install.py dist/puffervec-0.1.0-cp311-abi3-linux_x86_64.whl
 

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the channel costs: round trips (send + recv from Python) with an env that does nothing, the
-first step after a pause, and idle workers.
+"""Measure the cost of the channel: round trips, the first step after a pause, and idle workers.
 
     python bench/latency.py
 
-The env is `probe` with one agent per worker, so nearly all of the time is the library's. The
-targets are for two cores without a GPU.
+A round trip is send + recv from Python. The env is `probe`, which does nothing, with one agent per
+worker, so nearly all of the time is the library's. The targets are for two cores without a GPU.
 """
 
 from __future__ import annotations

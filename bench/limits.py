@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""More workers than cores: one, two, four and eight workers on one core, and two, four and eight on
-two, without a policy.
+"""Measure more workers than cores: 1, 2, 4 and 8 workers on one core, and 2, 4 and 8 on two.
 
     python bench/limits.py                        drive and tag_grid
     python bench/limits.py --envs drive --repeats 9
 
-Each speed is compared with that of two workers on the same cores, within one repeat. The target is
-at least 85 % with four workers on one core (as under `taskset -c 0`) and with eight on two. The
-last column is the CPU share of the busiest worker while idle.
+There is no policy. Each speed is compared with that of two workers on the same cores, within one
+repeat. The target is at least 85 % with four workers on one core (as under `taskset -c 0`) and with
+eight on two. The last column is the CPU share of the busiest worker while idle.
 """
 
 from __future__ import annotations

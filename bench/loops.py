@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A PPO loop for measurements: first as in tutorials, then changed one step at a time until it
-works like the trainer.
+"""A PPO loop for measurements: from a tutorial's loop to the trainer's, one change at a time.
 
 All rungs of this ladder train the same policy in the same envs with the same settings. Envs have
 one group of flat observations and discrete actions. Runs in the learner, called by bench/train.py.

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The compared ways of stepping a workload, and the timed loop. Runs in the learner; each
-measurement starts new workers.
+"""The compared ways of stepping a workload, and the timed loop.
+
+Runs in the learner; each measurement starts new workers.
 
 An iteration is one step of every env: one turn (`recv`, policy, `send`) with one buffer, two turns
 with two.

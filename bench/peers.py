@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The same envs in the vector envs of Gymnasium, Stable-Baselines3, EnvPool, PufferLib, TorchRL,
-Tianshou and puffervec.
+"""Compare the vector envs of puffervec and other libraries on equal envs.
+
+The others are Gymnasium, Stable-Baselines3, EnvPool, PufferLib, TorchRL and Tianshou.
 
     python bench/peers.py                                     all workloads
     python bench/peers.py --workloads cartpole,cartpole_c
@@ -10,8 +11,8 @@ Tianshou and puffervec.
 
 Every sample is a fresh process that makes the vector env, warms up, steps without a policy and
 counts env-steps. With next-step autoreset the row after a done row is only a reset. Not every
-library has it (SB3 resets within the step), so such rows count nowhere, but the time of resetting
-does everywhere. Libraries run with their default settings.
+library has it (SB3 resets within the step), so such rows are never counted, but the time of
+resetting always is. Libraries run with their default settings.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The same tasks trained by puffervec, Stable-Baselines3 and a one-file PPO: steps/s, and the score
-at the end.
+"""Compare training by puffervec, Stable-Baselines3 and a one-file PPO: steps/s and final score.
 
     python bench/peers_train.py                                    CartPole-v1 and Pendulum-v1, 200,000 steps each
     python bench/peers_train.py --tasks Pendulum-v1 --steps 400000
 
-All get the same budget of steps, with two kinds of settings. "same": the number of envs, rollouts,
+All get an equal budget of steps, with two kinds of settings. "same": the number of envs, rollouts,
 passes, minibatches and step size of puffervec on 16 envs. "own": settings that suit each trainer,
 as published by its users. Every sample is a fresh process, and each repeat has another seed. The
 time runs from before the envs are made until the policy is trained, without imports. Scores are

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""tag_grid as a plain C loop (plain_tag.c), compiled with the flags of the package: what
-bench/tag.py compares the env with.
+"""tag_grid as a plain C loop (plain_tag.c), for comparison in bench/tag.py.
+
+It is compiled with the flags of the package.
 """
 
 from __future__ import annotations

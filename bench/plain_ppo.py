@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PPO over Gymnasium's vector env in plain torch, as one-file implementations do it. A peer of
-bench/peers_train.py.
+"""PPO over Gymnasium's vector env in plain torch, like one-file implementations.
 
-Everything runs in the learner's process: the envs step one after another, each step makes tensors
-from arrays and reads actions back, minibatches are gathered by shuffled indices, and Adam runs with
-its defaults.
+It is a peer in bench/peers_train.py. Everything runs in the learner's process: the envs step one
+after another, each step makes tensors from arrays and reads actions back, minibatches are gathered
+by shuffled indices, and Adam runs with its defaults.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a plan of a policy's memory gains or costs: latency of the modes of puffervec/wings/plan,
-bytes, allocations.
+"""Measure what a plan of a policy's memory gains or costs: latency, bytes, allocations.
 
-Calls of a policy with one batch of observations, all modes in turn; a sample is the median of its
-calls, each of which copies the observations in and, where there is one, the state. torch's kernels
-have one thread, as for the pieces of a rollout. "bytes" is what a mode holds: its fixed buffers,
-in mode arena the whole arena. "allocations" counts those of torch, per call, after a warm-up.
+Calls of a policy with one batch of observations are timed in all modes of puffervec/wings/plan, in
+turn; a sample is the median of its calls, each of which copies the observations in and, where there
+is one, the state. torch's kernels have one thread, as for the pieces of a rollout. "bytes" is what
+a mode holds: its fixed buffers, in mode arena the whole arena. "allocations" counts those of torch,
+per call, after a warm-up.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `train.plan` gains or costs in rollouts on a CPU: the time of a half's turn, as it stands
-and through plans.
+"""Measure what `train.plan` gains or costs in rollouts on a CPU: the time of a half's turn.
 
-A turn is all that happens to a half between `recv` and `send`: its rows are copied into the
-storage, the policy runs, actions are drawn and left for the env. Both modes collect rollouts of
-the same env in this process, in turn; a sample is the median over rollouts of the time per turn.
+A turn is everything between `recv` and `send` of a half: its rows are copied into the
+storage, the policy runs, actions are drawn and left for the env. Both modes collect rollouts of the
+same env in this process, in turn; a sample is the median over rollouts of the time per turn.
 Policies work in float32.
 """
 

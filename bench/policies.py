@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What runs between `recv` and `send`: nothing, a wait in place of a GPU, or a small torch policy.
+"""Policies between `recv` and `send`: none, a wait instead of a GPU, or a small torch policy.
 
 A policy is called with the half's index and its rows and returns the half's actions. Runs in the
 learner.

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who steps the envs, on how many threads the policy acts, how many buffers: a part of
-bench/train.py.
+"""Compare backends, threads of the policy and numbers of buffers: a part of bench/train.py.
 
     python bench/train.py --parts presets --seconds 5
 

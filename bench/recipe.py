@@ -1,16 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A search for a better recipe of `puffer-train drive`: variants of its preset, each trained with
-the same seeds.
+"""Search for a better recipe of `puffer-train drive`: variants of its preset, trained with seeds.
 
     python bench/recipe.py --cores 0,1                           all recipes of bench/recipe.toml with seeds 1, 2 and 3
     python bench/recipe.py --recipes "preset,lr 0.002" --seeds 5  some of them, with more seeds
-    python bench/recipe.py --json FILE                            goes on where FILE ends: finished trainings are kept
+    python bench/recipe.py --json FILE                            continues where FILE ends: finished trainings are kept
 
 A training has --steps agent-steps on one core, on the scenes of the split "train"; the likeliest
-actions are then evaluated on those of the split "validation". The held-out and the real scenes take
-no part, so they stay fit for the final figures. As many trainings run at once as there are --cores.
-A difference is that of runs with the same seed, with a 95 % t interval over seeds.
+actions are then evaluated on those of the split "validation". The held-out and the real scenes are
+not used, so they remain valid for the final figures. One training runs on each of --cores. A
+difference compares runs with equal seeds, with a 95 % t interval over seeds.
 """
 
 from __future__ import annotations

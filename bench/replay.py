@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The page of `puffer-train render`: how long it takes to write, how large it is, and how smoothly
-a browser plays it.
+"""Measure the page of `puffer-train render`: time to write it, its size, and frames per second.
 
     python bench/replay.py
 
-A scene of 91 steps and more than 128 agents is played at random, so that all of them are there to
-the end: four copies of a generated street beside each other. Frames per second are those of a
+A scene of 91 steps and more than 128 agents is played at random, so that all of them stay to
+the end: four copies of a generated street next to each other. Frames per second are those of a
 Chromium without a window and without a GPU, which shows 60 at most.
 """
 

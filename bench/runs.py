@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Training runs for benchmarks: presets with changes, the facts behind a figure, rates from a run's
-log.
+"""Training runs for benchmarks: presets with changes, facts behind figures, rates from logs.
 
 Used by bench/train.py with its parts and by bench/bottlenecks.py, in the learner. Each run starts
-workers and policy afresh; its first fifth is not measured.
+new workers and a new policy; its first fifth is not measured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Drawing actions on a CPU: our sampler, including noise and log-probabilities, against
-`Categorical`.
+"""Compare our sampler of actions on a CPU, with noise and log-probabilities, with `Categorical`.
 
     python bench/sampling.py                         5, 20 and 91 choices, 256 to 2,048 rows, as in a rollout of drive
     python bench/sampling.py --actions 91 --rows 10000

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Kills trainers that save all the time, and counts the run folders that cannot be loaded
-afterwards. There must be none.
+"""Kill trainers that save constantly, and count run folders that cannot be loaded afterwards.
+
+There must be none.
 
     python bench/saves.py
 

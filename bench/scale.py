@@ -1,24 +1,23 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a cluster would do: agent-steps/s of 1 to 1,000 hosts and 1 to 64 GPUs, from costs measured
-on one machine.
+"""Predict the agent-steps/s of 1 to 1,000 hosts and 1 to 64 GPUs from costs on one machine.
 
     python bench/hosts.py            measures the costs, and the rates that the check compares with
     python bench/scale.py            predicts from the newest of these results, and checks itself against their 1, 2 and 4 hosts
     python bench/scale.py --gbit 100 --host-cores 64 --gpu-steps-per-s 3e6 --most-segments 256
 
-An update takes K segments: as many as hosts, at most `--most-segments` of each learner. It can come
-no sooner than
+An update takes K segments: as many as hosts, at most `--most-segments` of each learner. It takes at
+least as long as
 
     simulation   K x play / hosts of a learner       play: of a rollout, and its way into the object store
     network      what the learners of a machine share: bytes of their segments in, weights out to each host
     learner      K x (take + update), and the messages of the gradients between GPUs
     policy lag   ahead x play / (max_lag + 1)        sooner, and the segments that arrive would be older than `ray.max_lag`
 
-and the largest of the four is what limits. Lag is the age of a segment in updates (Little's law),
-at most what is allowed. Hosts and GPUs that are no core of this machine are assumptions, which are
-printed as such. On this machine hosts and learner share cores: core n has the hosts n, n + cores,
-..., the last one the learner too, and work moves to whoever has time.
+and the largest of the four is the limit. Lag is the age of a segment in updates (Little's law),
+bounded by the allowed age. Hosts and GPUs other than the cores of this machine are assumptions,
+which are printed as such. On this machine hosts and learner share cores: core n has the hosts n, n
++ cores, ..., the last one the learner too, and work moves to whoever has time.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
     python bench/scene_compare.py --real DIR --real OTHER
 
-200 streets and 200 default scenes, beside the WOMD scenes of these folders, as in bench/score.py.
-Nothing is timed.
+200 streets and 200 default scenes are compared with the WOMD scenes of these folders, as in
+bench/score.py. Nothing is timed.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Sets of driving scenes: how fast files are compiled, whether a killed compilation goes on, what
-10,000 scenes cost later.
+"""Measure sets of driving scenes: compilation, resumption after a kill, and cost of 10,000 scenes.
 
     python bench/scenes.py --scenes DIR                 files of real scenes; without it `many` alone is measured
-    python bench/scenes.py --parts many --cache CACHE   10,000 generated scenes, compiled into CACHE if they are not there
+    python bench/scenes.py --parts many --cache CACHE   10,000 generated scenes, compiled into CACHE if missing
 
 rate: copies of the files in DIR, compiled into an empty cache on all cores that the command may
-use. resume: the same, killed with SIGKILL halfway and started again. many: a start with 10,000
-scenes (from `make` to the first rows), the memory of four workers against one, steps/s of one core
-against 200 scenes with as many envs as a core has in training, and with more. load: .pvs files one
-after another, and 65 envs on one scene beyond their rows.
+use. resume: the same, killed with SIGKILL halfway and restarted. many: a start with 10,000 scenes
+(from `make` to the first rows), the memory of four workers against one, steps/s of one core against
+200 scenes with as many envs as a core has in training, and with more. load: .pvs files one after
+another, and 65 envs on one scene beyond their rows.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The score of a driver against the minutes of training, on scenes that it was not trained on: a
-table and a plot.
+"""Measure the score of a driver against the minutes of training, on scenes it was not trained on.
 
     python bench/score.py                                       the default run, 7 minutes on two cores: held-out scenes
     python bench/score.py --real DIR --real OTHER --seeds 3      and scenes of WOMD, of all these folders together; three seeds
     python bench/score.py runs/NAME --real DIR                  the checkpoints that a run has kept, without a training
-    python bench/train.py --parts score --minutes 30            the same beside other figures of training
+    python bench/train.py --parts score --minutes 30            the same, with other figures of training
 
 The clock starts before the trainer is made: starting workers and compiling scenes count, imports do
 not. At each time the policy is copied, which takes milliseconds, after the last update that ends
@@ -15,9 +14,9 @@ before it. The copies are evaluated when the training is over. The step size fal
 evaluated on the same scenes. Runs in the learner.
 
 Real scenes are those of the Waymo Open Motion Dataset, which have their shard's name. They are
-called by number: their place in the list of all file names, sorted, from 1. All seeds together
-stand in the results as `pooled`: means over seeds, and 95 % intervals by bootstrap over scenes,
-since cars of one scene succeed or fail together.
+identified by number: their place in the sorted list of all file names, from 1. The results have all
+seeds together as `pooled`: means over seeds, and 95 % intervals by bootstrap over scenes, since
+cars of one scene succeed or fail together.
 """
 
 from __future__ import annotations

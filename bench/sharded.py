@@ -1,21 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A ConvNeXt split by columns over ranks: memory per rank and time per training step, strong and
-weak scaling.
+"""Measure a ConvNeXt split by columns over ranks: memory per rank and time per training step.
 
     python bench/sharded.py                              1, 2 and 4 ranks over gloo, one core each
     python bench/sharded.py --png sharded.png            with a plot
     python bench/sharded.py --device cuda --size xl --ranks 1 2    on two GPUs, network and pictures of the published figures
 
-Strong: the same picture on more ranks. Weak: a picture that is wider by as much as there are more
-ranks. Both also with activations computed again in the backward pass (`keep_every`). Memory is the
-most that tensors of forward and backward take at once on a rank, beside weights, gradients and what
-the optimizer keeps. A step is forward, loss, backward and AdamW. Each repeat starts all processes
-anew.
+Strong scaling: the same picture on more ranks. Weak scaling: a picture whose width grows with the
+number of ranks. Both also with activations computed again in the backward pass (`keep_every`).
+Memory is the peak of the tensors of forward and backward on a rank, without weights, gradients and
+optimizer state. A step is forward, loss, backward and AdamW. Each repeat starts all processes anew.
 
 The published figures are those of NVIDIA and NIO for ConvNeXt-XL, 350 M parameters, with DTensor
-and pictures (7, 3, 512, W) on GPUs. They stand beside ours as a reading aid and were not measured
-here.
+and pictures (7, 3, 512, W) on GPUs. They are shown for comparison and were not measured here.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Steps per second: serial, threading, multiprocess and double-buffered, side by side, with and
-without a policy.
+"""Measure steps/s: serial, threading, multiprocess and double-buffered, with and without a policy.
 
     python bench/sps.py                                    probe, tag_grid and drive, no policy
-    python bench/sps.py --envs tag_grid --policy-ms auto   a wait as long as the simulation, in place of a policy on a GPU
+    python bench/sps.py --envs tag_grid --policy-ms auto   a wait as long as the simulation, instead of a policy on a GPU
     python bench/sps.py --envs tag_grid --workers 1,2,4    efficiency of the vector env
     python bench/sps.py --envs tag_grid --trace t.json --png t.png
 
 Efficiency is throughput / (cores x single-thread C loop on the same rows), measured in the same run
-with the same actions. "of ceiling" is throughput / that of one such loop per core at the same time,
+with the same actions. "of ceiling" is throughput / that of one simultaneous such loop per core,
 each on its share of the envs: two cores together seldom do twice the work of one. Overlap is the
 time of a double-buffered iteration / (2 x the longer of: all cores simulating one half, policy on
 one half); 1.0 is perfect. Gain is rows per second over multiprocess without double buffering,

@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Both Tag games beside WarpDrive's published figures: rollouts, training, growth, sampling, and
-reward against the clock.
+"""Measure both Tag games, next to WarpDrive's published figures.
 
     python bench/tag.py                                          everything, about ten minutes
     python bench/tag.py --parts rates --cases "grid, 5 agents, full"
     python bench/tag.py --parts chase --chase-seconds 60
 
-rates: each case in every way of stepping (bench/tag_rates.py); growth: the cost of a step from 1 to
-10,000 envs and from 5 to 5,000 agents; training, sampling, chase: bench/tag_training.py. A picture
-of growth and chase lies beside the JSON.
+Rollouts, training, growth, sampling, and reward against the clock are measured. rates: each case in
+every way of stepping (bench/tag_rates.py); growth: the cost of a step from 1 to 10,000 envs and
+from 5 to 5,000 agents; training, sampling, chase: bench/tag_training.py. A picture of growth and
+chase is written next to the JSON.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""tag_continuous against the same game as a plain scalar C loop (plain_tag_continuous.c), one
-thread each, in turns.
+"""Compare tag_continuous with the game as a plain scalar C loop (plain_tag_continuous.c).
+
+Each runs in one thread, in turns.
 
     python bench/tag_continuous.py
 

@@ -1,21 +1,20 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Do both sides of Tag learn? Trains 2 taggers and 10 runners, then matches trained sides with
-random ones.
+"""Check that both sides of Tag learn: train 2 taggers and 10 runners, then play random ones.
 
     python bench/tag_learning.py                       eight and a half minutes of training on two cores, then the four pairings
     python bench/tag_learning.py --minutes 2 --png tag_learning.png
 
-First the taggers learn, against runners that stay as they were initialised and so act at random
-(`to_train`); then runners learn against these taggers, which stay as they are (`opponent`). Both at
-once learn too, but each side then learns to beat the other of the moment, and loses some of its
-skill against random ones.
+First the taggers learn, against runners with their initial weights, which act at random
+(`to_train`); then runners learn against these fixed taggers (`opponent`). Both sides can also learn
+simultaneously, but then each side learns to beat the current opponent, and loses some of its skill
+against random ones.
 
-Settings of the env are those of WarpDrive's trainer test but for the length of an episode: 200
+Settings of the env are those of WarpDrive's trainer test except for the length of an episode: 200
 steps, as in its Lightning tutorial, since in 500 random taggers catch half of the runners, so that
-nobody could catch three times as many. Seeds of the evaluation are not those of the training, and
-chose no setting. Actions are drawn, as in training. The pairings are also played from random
-starts, while the training knows one start only.
+no policy could catch three times as many. Seeds of the evaluation are not those of the training,
+and chose no setting. Actions are drawn, as in training. The pairings are also played from random
+starts, while the training only has one start.
 
 Tags: runners caught in an episode. Survival: steps that a runner is in the game, mean of all
 runners.

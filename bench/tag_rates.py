@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rollouts of both Tag games, parts of bench/tag.py: the cases of WarpDrive's figures in every way
-of stepping, and growth.
+"""Rollouts of both Tag games: the cases of WarpDrive's figures, and growth; parts of bench/tag.py.
 
 An env-step is a transition of one env, whatever the number of its agents; WarpDrive counts
 likewise. "C loop" is one thread that calls the env's step in a tight loop, "C loops at once" one
-for each worker on its share of the envs; "plain loop" is the same game as anybody would write it in
-C; "fill" overwrites all observations with a number, the bound for whoever writes them all; "NumPy"
-is our twin in the package, one env on one core. The published figures are those of the paper and
-were not measured here.
+for each worker on its share of the envs; "plain loop" is the game as one would usually write it in
+C; "fill" overwrites all observations with a number, a bound for everything that writes them all;
+"NumPy" is our twin in the package, one env on one core. The published figures are those of the
+paper and were not measured here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Training in both Tag games, parts of bench/tag.py: speed, actions drawn, and reward against the
-wall clock.
+"""Training in both Tag games: speed, sampling, and reward over time; parts of bench/tag.py.
 
 The published training rates are those of the paper, on one A100. Its Figure 10 shows reward against
 time for 2 taggers and 10 runners in 60 envs; it names no sizes, so the other settings are those of

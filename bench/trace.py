@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Timelines of workers, halves and policy: recorded from the time stamps in the status lines,
-written for Perfetto or drawn as a picture.
+"""Record timelines of workers, halves and policy, and write them for Perfetto or as a picture.
 
 Workers stamp the begin and end of every turn with the monotonic clock, and the learner reads the
 same clock around recv, policy and send. So all processes share one axis.

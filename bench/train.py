@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Training end to end: agent-steps/s, the split of time, the gain of each technique, and the score
-after given minutes.
+"""Measure training end to end: agent-steps/s, split of time, gain of each technique, and score.
 
     python bench/train.py                                speed of all presets, and the ladder from a naive loop for both envs
     python bench/train.py --parts score                  30 minutes of drive, its score on held-out scenes (bench/score.py)
@@ -10,8 +9,8 @@ after given minutes.
     python bench/train.py --device cuda --png train.png
 
 Each line names what the figure depends on: floats per observation, the policy's parameters, and the
-replay ratio (samples learned from per simulated sample). Each sample starts workers and policy
-afresh; its first fifth is not measured. A picture is written next to the JSON.
+replay ratio (samples learned from per simulated sample). Each sample starts new workers and a new
+policy; its first fifth is not measured. A picture is written next to the JSON.
 """
 
 from __future__ import annotations

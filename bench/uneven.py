@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Envs with constant or random step times, for the stragglers of bench/bottlenecks.py. Runs in
-workers: imports no torch.
+"""Envs with constant or random step times, for the stragglers of bench/bottlenecks.py.
+
+Runs in workers, so it does not import torch.
 """
 
 from __future__ import annotations

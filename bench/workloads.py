@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Workloads: envs with fixed settings, seeds and actions, and the single-thread C loop that bounds
-their speed.
+"""Workloads: envs with fixed settings, seeds and actions, and the C loop that bounds their speed.
 
-Every way of stepping a workload starts from the same seed and takes the same actions in the same
-order, so all of them pass through the same states.
+The C loop has one thread. Every way of stepping a workload starts from the same seed and takes the
+same actions in the same order, so all of them pass through the same states.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Double buffering by hand: one half of the envs steps while the policy looks at the other, and no
-observation is copied.
-"""
+"""Double buffering by hand: one half of the envs steps while the policy acts for the other."""
 
 import sys
 import time

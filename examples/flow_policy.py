@@ -1,15 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A flow-matching policy whose loop waits for the GPU, and the same without: what docs/profile.md
-finds with the profiler.
+"""A flow-matching policy whose loop waits for the GPU, and one that does not; see docs/profile.md.
 
     puffer-train profile flow_policy:by_while --syncs         in this folder: 11 read-backs for 10 steps
     puffer-train profile flow_policy:by_range --syncs         none
     python examples/flow_policy.py --out FOLDER               all of it, with reports and a picture
 
-The policy looks at an observation once (the prefix), then moves noise along a learned velocity for
-N steps until it is a chunk of actions (Lipman et al. 2022, "Flow Matching for Generative
-Modeling"). Its weights are random here: only its speed matters.
+The policy encodes an observation once (the prefix), then moves noise along a learned velocity for N
+steps until it is a chunk of actions (Lipman et al. 2022, "Flow Matching for Generative Modeling").
+Its weights are random here: only its speed matters.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Plays Tag through PettingZoo's parallel API and compares random taggers with taggers that chase
-the runner.
+"""Play Tag through PettingZoo's parallel API: random taggers, and taggers that chase the runner.
 
 pip install 'puffervec[pettingzoo]'
 python examples/pettingzoo_script.py --episodes 50

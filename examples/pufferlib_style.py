@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PPO on CartPole in the style of PufferLib: make, async_reset, then recv and send, with one
-changed import.
+"""PPO on CartPole in the style of PufferLib: make, async_reset, recv and send, one changed import.
 
     python examples/pufferlib_style.py --updates 60
 

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Trains Stable-Baselines3's PPO on envs of puffervec. Only the marked import differs from a script
-for SB3 alone.
+"""Train Stable-Baselines3's PPO on envs of puffervec; only the marked import differs.
 
 pip install 'puffervec[sb3]'
 python examples/sb3_script.py                              # CartPole-v1 in Python, in worker processes

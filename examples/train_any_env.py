@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Your own env, trained by puffervec's trainer. Run it as a script, or from the command line in
-this folder:
+"""Train your own env with puffervec's trainer.
+
+Run it as a script, or from the command line in this folder:
 
 python train_any_env.py
 puffer-train train_any_env:Thermostat --env.target 23.5 --total-timesteps 60000

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What has changed in the public Python API since a tag, by griffe: `python scripts/api.py v0.1.0`.
+"""List changes of the public Python API since a tag: `python scripts/api.py v0.1.0`.
 
-Public is what a package of PUBLIC lists in `__all__`, or defines under a name without an
-underscore. Nothing is imported.
+griffe finds them. Public names are those that a package of PUBLIC lists in `__all__`, or defines
+without an underscore. Nothing is imported.
 """
 
 from __future__ import annotations

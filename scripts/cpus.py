@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`make cpus`: run the tests that compute with the kernels of other CPUs, with one thread and with
-four.
+"""`make cpus`: run tests with the kernels of other CPUs, with one thread and with four.
 
     python scripts/cpus.py [arguments of pytest]
 
-PyTorch, MKL, oneDNN, OpenBLAS and NumPy choose their kernels by what the CPU can do, and take
-variables that make them choose older ones. Each setting runs in pytest processes of its own, one
+PyTorch, MKL, oneDNN, OpenBLAS and NumPy choose their kernels by the features of the CPU, and have
+variables that make them choose older ones. Each setting runs in separate pytest processes, one
 setting at a time, at a low priority. Settings that this CPU cannot run are named and left out. Exit
 status: 1 if a setting fails.
 """

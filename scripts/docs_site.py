@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Hooks of mkdocs for the site of `make docs`: mkdocs.yml names this file.
 
-The pages stay as they are in the repository, where they read well too. The hooks add the pages that
-lie outside docs/ (OTHERS), the scripts and the notebook, what the commands print, and a replay. They
+The pages in the repository are not changed, since they are also read there. The hooks add the pages
+outside docs/ (OTHERS), the scripts and the notebook, what the commands print, and a replay. They
 rewrite links to files of the repository that have no page, and make the navigation from
 docs/README.md.
 """

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Fuzzes every reader of outside data, and the vec env itself, with a given number of inputs.
-Called by `make fuzz`.
+"""Fuzz every reader of outside data, and the vec env, with a number of inputs (`make fuzz`).
 
     python scripts/fuzz.py --count 1000000 --jobs 2 --json bench/results/MACHINE/DATE-fuzz.json
 

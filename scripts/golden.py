@@ -1,15 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The golden hashes of the C envs (tests/golden): writes new ones, with a reason, or checks them
-with many builds.
+"""Write the golden hashes of the C envs (tests/golden), with a reason, or check them.
 
     make golden REASON="cartpole: pole length as in Gymnasium 1.3"
     make golden-check
 
 Writing adds the reason to the log in the same file and prints which envs have changed. Checking
 compiles the core with both compilers at several levels and with the vector variants on and off, and
-runs each env in this process and with one to four
-workers: every combination must give the committed bytes.
+runs each env in this process and with one to four workers: every combination must give the
+committed bytes.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Small checkpoints of policies of every kind, with what they did, for later versions to load:
-tests/train/golden/<version>/.
+"""Write small checkpoints of all kinds of policies, with their actions, for later versions to load.
 
     python scripts/golden_checkpoints.py          writes those of this version; refuses where they are there
     python scripts/golden_checkpoints.py --anew   writes them again, as long as the version is not released
 
-Beside each checkpoint stands replay.npz: observations, flags and masks of some steps, and the
-actions that the policy took. So a later version must take the same actions for the same
-observations, whatever its envs show.
+They are in tests/train/golden/<version>/. Next to each checkpoint is replay.npz: observations,
+flags and masks of some steps, and the actions that the policy took. So a later version must take
+equal actions for these observations, even if its envs change.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A run over Ray whose hosts are killed at random moments, then the learner: no update may be lost,
-and the run must go on.
+"""Kill the hosts of a run over Ray at random moments, then the learner: no update may be lost.
 
     python scripts/host_deaths.py                   50 deaths of one of two hosts, then the learner's, then its resumption
     PV_SEED=7 python scripts/host_deaths.py         the same hosts at the same moments
 
 A host is killed by SIGKILL, from a moment to some seconds after the death before: while it plays,
 sends, starts again or has just been started. The log must hold every update from the first to the
-last, in order. After the learner's death no process of Ray's may be left, and `--resume` goes on
-from the newest checkpoint. Exit status 0, or 1 with what is wrong.
+last, in order. After the learner's death no process of Ray may be left, and `--resume` must
+continue from the newest checkpoint. Exit status 0, or 1 with what is wrong.
 """
 
 from __future__ import annotations

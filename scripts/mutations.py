@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Draw breakages at random from the sources of the newer rooms, for `scripts/sabotage.py --random`.
+"""Draw random mutations of the sources of the newer rooms, for `scripts/sabotage.py --random`.
 
 A mutation changes one place: a comparison, the sign of a term, a term that is dropped, a condition,
 minimum and maximum, or a number. Comments, strings, imports, assertions and error messages are left
-alone. Its tests are those that mirror the file; where they pass, those of the whole room run, then
-the slow ones among those that mirror it. Some mutations change nothing that anybody could notice (a
-limit that is only a matter of speed, a tie that cannot come), so that a share of 100 % is not to be
-expected.
+alone. Its tests are those that mirror the file; if they pass, those of the whole room run, then the
+slow ones among those that mirror it. Some mutations have no observable effect (a limit that only
+affects speed, a tie that cannot occur), so a share of 100 % is not expected.
 """
 
 from __future__ import annotations

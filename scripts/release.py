@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`make release`: is the last commit ready? Looks at one thing after the other and stops at the
-first that is wrong.
+"""`make release`: check whether the last commit is ready, and stop at the first problem.
 
-It uploads nothing and makes no tag. Where all holds, dist/ has what is to be uploaded.
+It uploads nothing and makes no tag. If all checks pass, dist/ has the files to upload.
 """
 
 from __future__ import annotations

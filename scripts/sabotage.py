@@ -8,8 +8,8 @@
     python scripts/sabotage.py --random 100   fresh ones, drawn from the newer rooms (scripts/mutations.py)
 
 Each breakage is applied to a copy of the tree, which is built again if C has changed. Then the
-tests that the breakage names run there. A hang counts as found, and its processes are killed. The
-same tests first run on an unbroken copy, since a test that fails anyway finds nothing.
+tests that the breakage names run there. A hang counts as a failure, and its processes are killed.
+The tests first run on an unbroken copy, since a test that always fails detects nothing.
 
 Exit status: 0; 1 if a breakage was not found (a test is missing), or more than 5 % of those drawn
 at random; 2 if the list is stale or tests fail without a breakage.

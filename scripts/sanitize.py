@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The test suite under AddressSanitizer and UndefinedBehaviorSanitizer: builds
-puffervec._native_sanitize, runs pytest on it.
+"""Run the test suite under AddressSanitizer and UndefinedBehaviorSanitizer.
 
     python scripts/sanitize.py [arguments of pytest]          (make asan runs all but the slow tests)
 
-Python itself is not instrumented, so the runtimes are preloaded; worker processes inherit that.
-Leak detection is off, because Python keeps memory until it ends. Tests that cannot run in this
-build have the marker normal_build with the reason.
+The script builds puffervec._native_sanitize first. Python itself is not instrumented, so the
+runtimes are preloaded; worker processes inherit that. Leak detection is off, because Python keeps
+memory until it ends. Tests that cannot run in this build have the marker normal_build with the
+reason.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How fast a process's memory grows: a robust slope with its interval, over one or several lives.
-Used by scripts/soak.py.
+"""Fit how fast a process's memory grows: a robust slope with its interval, over several lives.
 
-A life is the time from the start of a process to its end. Memory goes up and down: arenas fill and
-are trimmed, garbage waits to be collected. A leak raises the floor, so a life is divided into
-blocks, and each block counts with its least value. The slope is the median of the slopes between
-all pairs of blocks of the same life (Theil 1950; Sen 1968), so lives may begin at different levels.
-Its 95 % interval is Sen's, from the ranks that Kendall's S takes by chance. Single spikes hardly
-move it.
+Used by scripts/soak.py. A life is the time from the start of a process to its end. Memory goes up
+and down: arenas fill and are trimmed, garbage waits to be collected. A leak raises the floor, so a
+life is divided into blocks, and each block counts with its least value. The slope is the median of
+the slopes between all pairs of blocks of the same life (Theil 1950; Sen 1968), so lives may begin
+at different levels. Its 95 % interval is Sen's, from the ranks that Kendall's S takes by chance.
+Single spikes hardly move it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Run a share of the slow tests, drawn by commit: what `.ci/run` does after `make test`.
+"""Run a share of the slow tests, drawn by commit, as `.ci/run` does after `make test`.
 
     make slow                                          the share of the last commit, for 15 minutes
     make slow ARGS="--start 0.236068 --count 96"       the same tests again
@@ -8,8 +8,8 @@
 Each test has a place on a ring, the hash of its name, so that a new test moves no other. A commit
 has a place too: its number in the history times the golden ratio, which spreads successive commits
 evenly. Tests are drawn from there on, in batches, until no further batch fits into the time. A
-batch is never cut short: what was drawn has run to its end. Tests that need a GPU, a network or a
-program that is not installed are left out, and those that only have to hold before a release.
+batch always runs to its end. Tests that need a GPU, a network or a program that is not installed
+are left out, and those that only have to hold before a release.
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`make soak`: a long training with a fault every half minute, then a report on whether memory,
-files and threads stayed flat.
+"""`make soak`: train with a fault every half minute, and report memory, files and threads.
 
     python scripts/soak.py                          10 minutes of drive and tag_grid, four workers in all
     python scripts/soak.py --minutes 1440           a day, which is needed to claim a slope under 1 MiB/h
     PV_SEED=7 python scripts/soak.py                the same faults in the same order
 
-Two runs of `puffer-train` go on at the same time. The first suffers faults of all kinds; after a
-fatal one it is resumed from its newest checkpoint. The second suffers only faults that it must
-survive, so its processes live as long as the soak, and their slopes matter most. After each fault
-the run has to go on from its newest checkpoint or later, and a learner that has ended may leave no
-process behind.
+Memory, open files and threads must stay flat. Two runs of `puffer-train` run simultaneously. The
+first suffers faults of all kinds; after a fatal one it is resumed from its newest checkpoint. The
+second suffers only faults that it must survive, so its processes live as long as the soak, and
+their slopes matter most. After each fault the run has to continue from its newest checkpoint or
+later, and a learner that has ended may leave no process behind.
 
     kill worker    SIGKILL; the learner ends with an error, and is resumed
     kill learner   SIGKILL; its workers end by themselves, and it is resumed
@@ -20,9 +19,9 @@ process behind.
     full disk      no file may grow until a checkpoint has failed (RLIMIT_FSIZE of the learner); then they may again
 
 "Memory" is anonymous pages and shared memory, which grow only by a leak; pages of library files
-come and go. See scripts/slope.py for the fit. Exit status: 0; 1 if a run did not go on, something
-was left behind, or a slope is certainly above the limit. A slope whose interval includes the limit
-is undecided, which is no failure: run longer.
+come and go. See scripts/slope.py for the fit. Exit status: 0; 1 if a run did not continue, a
+process was left behind, or a slope is certainly above the limit. A slope whose interval includes
+the limit is undecided, which is not a failure: run longer.
 """
 
 from __future__ import annotations

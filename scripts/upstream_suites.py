@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Runs another project's own tests with our classes in place of theirs.
+"""Run another project's own tests with our classes instead of theirs.
 
     python scripts/upstream_suites.py gymnasium FOLDER [what else pytest takes]
     python scripts/upstream_suites.py sb3 FOLDER [...]

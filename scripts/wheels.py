@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The wheels of a release in dist/: cp311-abi3 for Linux on x86-64 and aarch64 and for macOS on
-arm64.
+"""Build the wheels of a release in dist/: cp311-abi3 for Linux (x86-64, aarch64) and macOS (arm64).
 
-    make dist                            all that can be built here; says in a line each what cannot, and why
+    make dist                            everything that can be built here; reports what cannot, and why
     python scripts/wheels.py --try       steps an env with the installed package (cibuildwheel's test command)
 
-Where Docker answers, cibuildwheel builds the Linux wheels in the containers that pyproject.toml
+If Docker is available, cibuildwheel builds the Linux wheels in the containers that pyproject.toml
 names. Without it they are compiled here, aarch64 with a cross compiler, and auditwheel names the
 oldest glibc that they run with: that of this system's headers or a little older. cibuildwheel
 builds the macOS wheel on macOS only.

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The libraries that bench/peers.py compares, one file each, and the envs that all of them step.
 
-Each sample is taken by a Python process of its own (sample.py), so that no library's threads,
-imports or leftovers disturb another's, and a library that needs other versions of NumPy and
-Gymnasium can have its own interpreter. So nothing here may need puffervec, but for the file that
-measures it.
+Each sample is taken by a separate Python process (sample.py), so that no library's threads, imports
+or leftovers disturb another's, and a library that needs other versions of NumPy and Gymnasium can
+have its own interpreter. So nothing here may need puffervec, except the file that measures it.
 """

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""EnvPool's CartPole in C++. settings: {"batch_size": rows per recv, or absent for all;
-"num_threads"}. Next-step autoreset.
+"""EnvPool's CartPole in C++, with next-step autoreset.
+
+settings: {"batch_size": rows per recv, or absent for all; "num_threads"}.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The envs that every library steps, as functions that make one, and the actions they get. Runs in
-all processes of a sample.
+"""The envs that every library steps, as functions that make one, and their actions.
 
-Gymnasium's checking wrapper is left out for everybody; time limits and order checks are in.
+Runs in all processes of a sample. Gymnasium's checking wrapper is left out for all libraries; time
+limits and order checks are included.
 """
 
 from __future__ import annotations

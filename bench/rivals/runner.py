@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a library's file hands back to sample.py: something that takes turns and counts."""
+"""The runner that a library's file returns to sample.py: it takes turns and counts."""
 
 from __future__ import annotations
 

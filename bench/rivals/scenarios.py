@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What is compared: for each workload, the ways of stepping it, ours and theirs. Runs in
-bench/peers.py.
+"""The compared variants: for each workload, the ways of stepping it, ours and theirs.
 
-Variants of a kind do the same job and are compared with each other too:
+Runs in bench/peers.py. Variants of one kind do equal work and are compared with each other too:
 
     in process     Python envs in the learner's process: what vectorizing costs
     workers        Python envs in other processes, all of them stepped before the next batch

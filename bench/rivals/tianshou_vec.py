@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Tianshou's ShmemVectorEnv. No autoreset: what is done is reset by a call of its own, as its
-collectors do.
+"""Tianshou's ShmemVectorEnv, without autoreset.
+
+A separate call resets done envs, as its collectors do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""TorchRL's ParallelEnv. What is done is reset by step_and_maybe_reset, so every row is a
-transition.
-"""
+"""TorchRL's ParallelEnv; step_and_maybe_reset resets done envs, so every row is a transition."""
 
 from __future__ import annotations
 

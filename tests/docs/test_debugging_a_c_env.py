@@ -75,7 +75,7 @@ def all_titles() -> list[str]:
     return [title for title in SECTIONS if "```bash" in SECTIONS[title]]
 
 
-CRASHES = ["What a crash says", "The same in one process", "A debug build, and gdb"]
+CRASHES = ["What a crash reports", "The same in one process", "A debug build, and gdb"]
 
 
 @pytest.mark.slow
