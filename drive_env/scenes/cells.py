@@ -106,20 +106,22 @@ def build_index(
     def pointer(kind: str, array: NDArray[Any]) -> Any:
         return ffi.cast(kind, ffi.from_buffer(array))
 
-    arrays = [
-        pointer("float*", item)
-        for item in (segments.x, segments.y, segments.ux, segments.uy, segments.half)
-    ]
-    counts = np.array(segments.count, dtype=np.uint32)
-    wanted_k = np.array(index_k, dtype=np.uint32)
     cells = np.zeros(grid.nx * grid.ny, dtype=CELL)
+    build = ffi.new("pv_index_build*")
+    for name in ("x", "y", "ux", "uy", "half"):
+        setattr(build, name, pointer("float*", getattr(segments, name)))
+    build.segment_count, build.k = list(segments.count), list(index_k)
+    build.range_m = range_m
+    for name in ("x0_m", "y0_m", "cell_m", "nx", "ny"):
+        setattr(build, name, getattr(grid, name))
+    build.wanted = pointer("uint8_t*", grid.wanted)
+    build.cells = pointer("pv_cell*", cells)
     capacity = min(most + 1, 64 * int(grid.wanted.sum()) + 64)
     while True:
         candidates = np.empty(capacity, dtype=np.uint16)
-        needed = lib.pv_drive_index_build(
-            *arrays, pointer("uint32_t*", counts), pointer("uint32_t*", wanted_k), range_m,
-            grid.x0_m, grid.y0_m, grid.cell_m, grid.nx, grid.ny, pointer("uint8_t*", grid.wanted),
-            pointer("pv_cell*", cells), pointer("uint16_t*", candidates), capacity)  # fmt: skip
+        build.candidates = pointer("uint16_t*", candidates)
+        build.capacity = capacity
+        needed = lib.pv_drive_index_build(build)
         if needed < 0:
             raise SceneError(f"a scene of {sum(segments.count)} segments cannot be indexed")
         if needed <= capacity or capacity > most:

@@ -97,10 +97,12 @@ def test_few_segments_and_none() -> None:
 
 
 def call(**changes: Any) -> int:
-    """The C function with small arguments, some of them changed."""
-    count = np.array(changes.pop("segment_count", (2, 0, 0)), np.uint32)
+    """Call the C function with small arguments, some of them changed."""
     floats = [np.ones(2, np.float32) for _ in range(5)]
+    cells, candidates = np.zeros(1, CELL), np.full(9, 7, np.uint16)
+    wanted = np.ones(1, np.uint8)
     given = {
+        "segment_count": (2, 0, 0),
         "k": (2, 2, 2),
         "range_m": 50.0,
         "cell_m": 5.0,
@@ -109,14 +111,13 @@ def call(**changes: Any) -> int:
         "capacity": 8,
         **changes,
     }
-    cells, candidates = np.zeros(1, CELL), np.full(9, 7, np.uint16)
-    pointers = [ffi.cast("float*", ffi.from_buffer(item)) for item in floats]
-    k = np.array(given["k"], np.uint32)
-    code = lib.pv_drive_index_build(
-        *pointers, ffi.cast("uint32_t*", ffi.from_buffer(count)), ffi.cast("uint32_t*", ffi.from_buffer(k)), given["range_m"],
-        0.0, 0.0, given["cell_m"], given["nx"], given["ny"], ffi.from_buffer("uint8_t[]", np.ones(1, np.uint8)),
-        ffi.cast("pv_cell*", ffi.from_buffer(cells)), ffi.cast("uint16_t*", ffi.from_buffer(candidates)), given["capacity"],
-    )  # fmt: skip
+    build = ffi.new("pv_index_build*", given)
+    for name, item in zip(("x", "y", "ux", "uy", "half"), floats, strict=True):
+        setattr(build, name, ffi.cast("float*", ffi.from_buffer(item)))
+    build.wanted = ffi.cast("uint8_t*", ffi.from_buffer(wanted))
+    build.cells = ffi.cast("pv_cell*", ffi.from_buffer(cells))
+    build.candidates = ffi.cast("uint16_t*", ffi.from_buffer(candidates))
+    code = lib.pv_drive_index_build(build)
     assert (candidates[given["capacity"] :] == 7).all()  # nothing is written behind the capacity
     return int(code)
 

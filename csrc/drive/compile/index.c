@@ -9,12 +9,13 @@
 // and its list is the union of theirs: about half as long as the list of the whole cell, at the
 // same size of the grid.
 //
-// The same bound holds for any circle of radius h. So segments that matter to the smallest circle
-// around those of a strip of ROW cells are found first, among all, and those that matter to a cell
-// among these: the lists are the same, in a third of the time. Distances are computed from ROW
-// points at once: the centres of the cells of a strip, then of the squares of a cell, row by row.
-// Those of a cell are put in the order of their distance from its centre, roughly, so that the k
-// nearest come early and most others are passed over at a glance.
+// The same bound holds for any circle of radius h. So the segments that matter to the smallest
+// circle around the circles of a strip of ROW cells are collected first, and those that matter to a
+// cell are chosen among them: the lists are the same, in a third of the time. Distances are
+// computed from several points simultaneously: the centres of the cells of a strip, then those of
+// the squares of a cell, row by row. The segments of a cell are roughly sorted by their distance
+// from its centre, so that the k nearest come early and most others are skipped after one
+// comparison.
 #include "drive/compile/index.h"
 
 #include "contract/base.h"
@@ -27,13 +28,13 @@
 
 #define ROW 4
 #define SUB ROW
-#define WIDTH 8 // points from which distances are computed at once: two rows
+#define WIDTH 8 // points from which distances are computed simultaneously: two rows
 #define SQUARES (SUB * SUB)
 #define HALF_DIAGONAL 0.70710678118654752
-#define BINS 64 // of distances, by which the segments of a cell are put in order
+#define BINS 64 // of distances, by which the segments of a cell are sorted
 
-// For the rounding of float32 distances and of the cell that a point falls in, which grows with the
-// grid: far above both, far below anything that matters.
+// Margins for the rounding of float32 distances and of the cell in which a point lies, which grows
+// with the grid: far larger than both, far smaller than anything that matters.
 #define MARGIN_M 0.01
 #define MARGIN_PER_M 1e-6
 
@@ -44,7 +45,7 @@ typedef struct index_set {
     double *x, *y, *ux, *uy, *half; // (count,)
 } index_set;
 
-// What is asked of one type's lists.
+// The requirements on one type's lists.
 typedef struct index_demand {
     uint32_t k;
     double range_m, margin_m;
@@ -52,25 +53,26 @@ typedef struct index_demand {
 
 typedef struct index_scratch {
     index_set all[PV_SEGMENT_TYPES];   // the segments of each type
-    index_set strip[PV_SEGMENT_TYPES]; // those that may matter to the strip at work
+    index_set strip[PV_SEGMENT_TYPES]; // those that may matter to the current strip
     index_set
-        near; // those of one type that may matter to the cell at work, by distance from its centre
+        near; // those of one type that may matter to the current cell, by distance from its centre
     uint32_t* place; // (entries of near,) where they are in the set that they come from, ascending
     double* square;  // (entries of a set,) of the distance from a point, m^2
     double* squares; // (entries of near, WIDTH) likewise, from the centres of two rows of squares
                      // of a cell
     double* across[PV_SEGMENT_TYPES]; // (entries of strip, WIDTH) likewise, from the centres of its
                                       // cells; half of them unused
-    double limit[PV_SEGMENT_TYPES][ROW]; // and the largest at which a segment can matter to a cell
-    uint8_t *chosen, *bin;               // per place
+    double limit[PV_SEGMENT_TYPES]
+                [ROW];     // the largest distance at which a segment can matter to a cell
+    uint8_t *chosen, *bin; // per place
 } index_scratch;
 
 typedef double doubles __attribute__((vector_size(8 * WIDTH)));
 typedef int64_t longs __attribute__((vector_size(8 * WIDTH)));
 typedef int8_t marks __attribute__((vector_size(WIDTH)));
 
-// The k-th smallest (k >= 1) of n values, +infinity if there are fewer: a sorted list of the k
-// smallest so far.
+// Returns the k-th smallest (k >= 1) of n values, +infinity if there are fewer. Keeps a sorted list
+// of the k smallest so far.
 static double kth_smallest(const double* values, uint32_t n, uint32_t k) {
     double sorted[PV_INDEX_MAX_K];
     uint32_t count = 0;
@@ -108,7 +110,7 @@ PV_INLINE doubles choose(longs mask, doubles a, doubles b) {
     return v;
 }
 
-// Whether any entry of a mask is -1.
+// Returns whether any entry of a mask is -1.
 PV_INLINE int any_of(longs mask) {
     marks narrow = __builtin_convertvector(mask, marks);
     uint64_t bits;
@@ -117,9 +119,9 @@ PV_INLINE int any_of(longs mask) {
 }
 
 // Does the same from WIDTH points: ROW of them `step` apart along x from (px, py) on, and as many
-// `step` above them. Writes squares (count, WIDTH), and to kth (WIDTH,) the k-th smallest from
-// each, +infinity if there are fewer: sorted lists of the k smallest so far, into which each
-// segment is sunk.
+// `step` above them. Writes squares (count, WIDTH), and to kth (WIDTH,) the k-th smallest from each
+// point, +infinity if there are fewer. Inserts each segment into sorted lists of the k smallest so
+// far.
 PV_CLONES static void measure_rows(const index_set* set,
                                    uint32_t k,
                                    double px,
@@ -153,8 +155,8 @@ PV_CLONES static void measure_rows(const index_set* set,
     memcpy(kth, &sorted[k - 1], sizeof sorted[0]);
 }
 
-// The square of the largest distance at which a segment can matter to a point that is at most h
-// away, where the square of the k-th smallest distance is `kth`.
+// Returns the square of the largest distance at which a segment can matter to a point at most h
+// away, where `kth` is the square of the k-th smallest distance.
 static double limit_of(const index_demand* demand, double kth, double h) {
     double nearest = sqrt(kth) + 2.0 * h, reach = demand->range_m + h;
     double limit = (nearest < reach ? nearest : reach) + demand->margin_m;
@@ -169,12 +171,12 @@ static void copy_segment(
     to->half[at] = from->half[i];
 }
 
-// Lists the places of squares of at most `limit`, ascending; they lie `stride` numbers apart.
+// Lists the places of squares of at most `limit`, ascending; they are `stride` numbers apart.
 // Returns how many there are.
 static uint32_t places_within(
     const double* squares, uint32_t stride, uint32_t n, double limit, uint32_t* restrict place) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++) { // no branch: which of them are within is hard to foresee
+    for (uint32_t i = 0; i < n; i++) { // without a branch, which would be hard to predict
         place[count] = i;
         count += squares[(size_t)i * stride] <= limit;
     }
@@ -207,8 +209,8 @@ static void collect_strip(int type,
         limits[c] = limit_of(demand, kth[c], HALF_DIAGONAL * cell_m);
 }
 
-// Makes scratch->near the segments that may matter to cell number c of the strip; its numbers are
-// indices of scratch->place.
+// Collects in scratch->near the segments that may matter to cell number c of the strip; its numbers
+// are indices of scratch->place.
 static void collect_cell(int type, uint32_t c, index_scratch* scratch) {
     const index_set* strip = &scratch->strip[type];
     const double* across = scratch->across[type] + c;
@@ -226,7 +228,7 @@ static void collect_cell(int type, uint32_t c, index_scratch* scratch) {
     scratch->near.count = count;
 }
 
-// Marks the segments of a cell that may matter to some of two rows of its squares.
+// Marks the segments of a cell that may matter to any of two rows of its squares.
 PV_CLONES static void mark(const index_set* near,
                            const double* squares,
                            const double* limit,
@@ -239,34 +241,38 @@ PV_CLONES static void mark(const index_set* near,
     }
 }
 
-// Writes the candidates of one type for cell number c of the strip, whose lower left corner is (x0,
-// y0), as far as there is room. Returns how many there are.
+// A cell, and where its candidates go.
+typedef struct index_cell {
+    uint32_t number; // within its strip
+    double x0, y0;   // lower left corner, m
+    double cell_m;
+    uint16_t* candidates;
+    uint64_t room;
+} index_cell;
+
+// Writes the candidates of one type for a cell, as far as there is room. Returns how many there
+// are.
 static uint32_t cell_candidates(int type,
-                                uint32_t c,
                                 const index_demand* demand,
-                                double x0,
-                                double y0,
-                                double cell_m,
-                                index_scratch* scratch,
-                                uint16_t* candidates,
-                                uint64_t room) {
-    double step = cell_m / SUB, limit[WIDTH];
+                                const index_cell* cell,
+                                index_scratch* scratch) {
+    double step = cell->cell_m / SUB, limit[WIDTH];
     const uint32_t* segment = scratch->strip[type].segment;
-    collect_cell(type, c, scratch);
+    collect_cell(type, cell->number, scratch);
     memset(scratch->chosen, 0, scratch->near.count);
     for (int row = 0; row < SUB; row += WIDTH / ROW) {
-        measure_rows(&scratch->near, demand->k, x0 + 0.5 * step, y0 + (row + 0.5) * step, step,
-                     scratch->squares, limit);
+        measure_rows(&scratch->near, demand->k, cell->x0 + 0.5 * step,
+                     cell->y0 + (row + 0.5) * step, step, scratch->squares, limit);
         for (int s = 0; s < WIDTH; s++)
-            limit[s] = limit_of(demand, limit[s], HALF_DIAGONAL * cell_m / SUB);
+            limit[s] = limit_of(demand, limit[s], HALF_DIAGONAL * cell->cell_m / SUB);
         mark(&scratch->near, scratch->squares, limit, scratch->chosen);
     }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < scratch->near.count; i++) {
         if (!scratch->chosen[i])
             continue;
-        if (kept < room)
-            candidates[kept] = (uint16_t)segment[scratch->place[i]];
+        if (kept < cell->room)
+            cell->candidates[kept] = (uint16_t)segment[scratch->place[i]];
         kept++;
     }
     return kept;
@@ -323,20 +329,15 @@ static void scratch_close(index_scratch* scratch) {
     free(scratch->bin);
 }
 
-static int arguments_ok(const uint32_t* segment_count,
-                        const uint32_t* k,
-                        float range_m,
-                        float cell_m,
-                        uint32_t nx,
-                        uint32_t ny) {
+static int arguments_ok(const pv_index_build* build) {
     uint64_t segments = 0;
     for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
-        if (k[type] > PV_INDEX_MAX_K)
+        if (build->k[type] > PV_INDEX_MAX_K)
             return 0;
-        segments += segment_count[type];
+        segments += build->segment_count[type];
     }
-    return segments <= UINT16_MAX && nx > 0 && ny > 0 && isfinite(range_m) && range_m > 0.0f &&
-           isfinite(cell_m) && cell_m > 0.0f;
+    return segments <= UINT16_MAX && build->nx > 0 && build->ny > 0 && isfinite(build->range_m) &&
+           build->range_m > 0.0f && isfinite(build->cell_m) && build->cell_m > 0.0f;
 }
 
 static int any(const uint8_t* wanted, uint32_t count) {
@@ -357,63 +358,80 @@ static void set_fill(index_set* set, const float* const* arrays, uint32_t first,
     set->count = count;
 }
 
-int64_t pv_drive_index_build(const float* x,
-                             const float* y,
-                             const float* ux,
-                             const float* uy,
-                             const float* half,
-                             const uint32_t* segment_count,
-                             const uint32_t* k,
-                             float range_m,
-                             float x0_m,
-                             float y0_m,
-                             float cell_m,
-                             uint32_t nx,
-                             uint32_t ny,
-                             const uint8_t* wanted,
-                             pv_cell* cells,
-                             uint16_t* candidates,
-                             uint64_t capacity) {
-    if (!arguments_ok(segment_count, k, range_m, cell_m, nx, ny))
-        return -1;
-    const float* const arrays[5] = {x, y, ux, uy, half};
+// Copies the segments of each type into scratch->all, and sets the requirements on their lists.
+static void begin(const pv_index_build* build, index_demand* demand, index_scratch* scratch) {
+    const float* const arrays[5] = {build->x, build->y, build->ux, build->uy, build->half};
+    const uint32_t longer = build->nx > build->ny ? build->nx : build->ny;
+    const double margin_m = MARGIN_M + MARGIN_PER_M * (double)longer * (double)build->cell_m;
+    uint32_t first = 0;
+    for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
+        demand[type] = (index_demand){build->k[type], (double)build->range_m, margin_m};
+        set_fill(&scratch->all[type], arrays, first, build->segment_count[type]);
+        first += build->segment_count[type];
+    }
+}
+
+// Finds the segments that may matter to the strip that begins with cell (ix, iy).
+static void begin_strip(const pv_index_build* build,
+                        const index_demand* demand,
+                        uint32_t ix,
+                        uint32_t iy,
+                        index_scratch* scratch) {
+    const double cell_m = (double)build->cell_m, left = (double)build->x0_m + (double)ix * cell_m,
+                 bottom = (double)build->y0_m + (double)iy * cell_m;
+    for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
+        if (demand[type].k)
+            collect_strip(type, &demand[type], left, bottom, cell_m, scratch);
+    }
+}
+
+// Lists the candidates of cell (ix, iy), whose first one is number `total`. Returns how many there
+// are.
+static uint32_t list_cell(const pv_index_build* build,
+                          const index_demand* demand,
+                          uint32_t ix,
+                          uint32_t iy,
+                          uint64_t total,
+                          index_scratch* scratch) {
+    pv_cell* out = &build->cells[(uint64_t)iy * build->nx + ix];
+    index_cell cell = {.number = ix % ROW, .cell_m = (double)build->cell_m};
+    cell.x0 = (double)build->x0_m + (double)ix * cell.cell_m;
+    cell.y0 = (double)build->y0_m + (double)iy * cell.cell_m;
+    const uint64_t before = total;
+    out->first = (uint32_t)total;
+    for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
+        if (scratch->strip[type].count == 0)
+            continue;
+        const uint64_t used = total < build->capacity ? total : build->capacity;
+        cell.candidates = build->candidates + used;
+        cell.room = build->capacity - used;
+        const uint32_t count = cell_candidates(type, &demand[type], &cell, scratch);
+        out->count[type] = (uint16_t)count;
+        total += count;
+    }
+    return (uint32_t)(total - before);
+}
+
+int64_t pv_drive_index_build(const pv_index_build* build) {
     index_scratch scratch = {0};
     index_demand demand[PV_SEGMENT_TYPES];
-    double size_m = (double)cell_m,
-           margin_m = MARGIN_M + MARGIN_PER_M * (double)(nx > ny ? nx : ny) * size_m;
-    int64_t total = scratch_init(&scratch, segment_count) ? 0 : -2;
-    for (uint32_t type = 0, first = 0; type < PV_SEGMENT_TYPES && total >= 0;
-         first += segment_count[type++]) {
-        demand[type] = (index_demand){k[type], (double)range_m, margin_m};
-        set_fill(&scratch.all[type], arrays, first, segment_count[type]);
+    uint64_t total = 0;
+    if (!arguments_ok(build))
+        return -1;
+    if (!scratch_init(&scratch, build->segment_count)) {
+        scratch_close(&scratch);
+        return -2;
     }
-    for (uint64_t cell = 0; cell < (uint64_t)nx * ny && total >= 0; cell++) {
-        pv_cell* out = &cells[cell];
-        uint32_t ix = (uint32_t)(cell % nx), ahead = nx - ix < ROW ? nx - ix : ROW;
-        double left = (double)x0_m + (double)ix * size_m,
-               bottom = (double)y0_m + (double)(cell / nx) * size_m;
-        int begins = ix % ROW == 0 && any(&wanted[cell], ahead);
-        for (int type = 0; type < PV_SEGMENT_TYPES && begins; type++) {
-            if (demand[type].k)
-                collect_strip(type, &demand[type], left, bottom, size_m, &scratch);
-        }
-        memset(out, 0, sizeof *out);
-        out->first = PV_CELL_EMPTY;
-        if (!wanted[cell])
-            continue;
-        out->first = (uint32_t)total;
-        for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
-            if (scratch.strip[type].count == 0)
-                continue;
-            uint64_t used = (uint64_t)total < capacity ? (uint64_t)total : capacity;
-            uint32_t count = cell_candidates(type, ix % ROW, &demand[type], left, bottom, size_m,
-                                             &scratch, candidates + used, capacity - used);
-            total += count;
-            out->count[type] = (uint16_t)count;
-        }
-        if ((uint64_t)total > capacity)
-            break;
+    begin(build, demand, &scratch);
+    for (uint64_t i = 0; i < (uint64_t)build->nx * build->ny && total <= build->capacity; i++) {
+        const uint32_t ix = (uint32_t)(i % build->nx), iy = (uint32_t)(i / build->nx);
+        const uint32_t ahead = build->nx - ix < ROW ? build->nx - ix : ROW;
+        if (ix % ROW == 0 && any(&build->wanted[i], ahead))
+            begin_strip(build, demand, ix, iy, &scratch);
+        build->cells[i] = (pv_cell){.first = PV_CELL_EMPTY};
+        if (build->wanted[i])
+            total += list_cell(build, demand, ix, iy, total, &scratch);
     }
     scratch_close(&scratch);
-    return total < (int64_t)PV_CELL_EMPTY ? total : -1;
+    return total < PV_CELL_EMPTY ? (int64_t)total : -1;
 }
