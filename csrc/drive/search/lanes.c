@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Ways along the lane graph: where a car joins it, which way it takes where lanes part, the next
-// goal of an agent, and how far it came on the shortest way to its goal.
+// goal of an agent, and how far it has come on the shortest way to its goal.
 #include "drive/search/lanes.h"
 
 #include "contract/rng.h"
@@ -14,8 +14,8 @@
 #include "envs/kernels.h"
 
 #define AHEAD_COSINE 0.70710678f // 45 degrees
-#define LEVEL_M 2.0f             // a lane higher above or deeper below is on another level
-#define MOST_PIECES 4096         // of one way; lanes of hardly any length may form a ring
+#define LEVEL_M 2.0f             // lanes higher above or deeper below are on another level
+#define MOST_PIECES 4096         // of one way: very short lanes may form a ring
 #define AT_GOAL_M 4.0f           // a lane this near to a goal leads to it
 #define MOST_ENDS 32             // lanes near a goal that are looked at
 #define GOAL_DRAWS 0x80000000u   // draws below are the bundle's and the rewards'
@@ -35,7 +35,7 @@ uint32_t drive_lane_segment_at(const drive_turn* turn,
         const uint32_t s = turn->scratch.index[i];
         const float square = turn->scratch.square[i];
         if (square > least || (square == least && s > best))
-            continue; // of equals the first of the scene
+            continue; // of equally near ones the first of the scene
         if (scene->ux[s] * cosine + scene->uy[s] * sine < AHEAD_COSINE)
             continue;
         float rise = drive_abs(scene->z[s] - ground) - drive_abs(scene->slope[s]) * scene->half[s];
@@ -107,7 +107,7 @@ typedef struct lane_way {
     float length_m;
 } lane_way;
 
-// Metres along its lane to a segment's first point.
+// Returns the metres along its lane to a segment's first point.
 static float along_lane(const drive_scene* scene, uint32_t segment) {
     float metres = 0.0f;
     for (uint32_t s = scene->lanes[scene->polyline[segment]].first_segment; s < segment; s++)
@@ -115,7 +115,7 @@ static float along_lane(const drive_scene* scene, uint32_t segment) {
     return metres;
 }
 
-// Metres from a segment's first point to the point of it that is nearest to (x, y).
+// Returns the metres from a segment's first point to its point nearest to (x, y).
 static float along_segment(const drive_scene* scene, uint32_t s, float x, float y) {
     float along = (x - scene->x[s]) * scene->ux[s] + (y - scene->y[s]) * scene->uy[s];
     return drive_clamp(along, -scene->half[s], scene->half[s]) + scene->half[s];
@@ -145,7 +145,7 @@ static void spread(
     }
 }
 
-// Of each lane near a goal the segment that is nearest to it. Returns how many.
+// Lists, for each lane near a goal, the segment nearest to it. Returns how many there are.
 static uint32_t find_ends(const drive_turn* turn, float x, float y, uint32_t* ends) {
     const drive_scratch* scratch = &turn->scratch;
     const uint16_t* lane_of = turn->scene.polyline;
@@ -168,7 +168,7 @@ static uint32_t find_ends(const drive_turn* turn, float x, float y, uint32_t* en
     return count;
 }
 
-// The shortest way from a segment to a lane at the agent's goal. Returns 0 where there is none.
+// Finds the shortest way from a segment to a lane at the agent's goal. Returns 0 if there is none.
 static int find_way(
     const drive_turn* turn, uint32_t row, uint32_t start, float x, float y, lane_way* out) {
     const drive_scene* scene = &turn->scene;
@@ -196,7 +196,7 @@ static int find_way(
     return out->length_m < __builtin_inff();
 }
 
-// Metres from the start of a way to its point nearest to (x, y).
+// Returns the metres from the start of a way to its point nearest to (x, y).
 static float along_way(const lane_way* way, float x, float y) {
     const drive_scene* scene = way->scene;
     const uint32_t lanes = (uint32_t)scene->head->sections[DRIVE_SECTION_lanes].count;

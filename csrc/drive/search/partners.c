@@ -13,6 +13,7 @@
 #include "drive/tables.h"
 #include "envs/kernels.h"
 #include "envs/nearest.h"
+#include "envs/transpose.h"
 
 #include <string.h>
 
@@ -50,7 +51,8 @@ PV_INLINE int32_t measure(const drive_bodies* bodies,
     return limit < PV_FAR_BITS ? limit : PV_FAR_BITS - 1;
 }
 
-// Moves those up to the limit to the front. Returns how many. Behind the last body all are far.
+// Moves the distances up to the limit to the front and returns how many there are. Points behind
+// the last body are far away.
 PV_INLINE uint32_t keep_near(const drive_bodies* bodies,
                              int32_t limit,
                              float* square,
@@ -59,8 +61,8 @@ PV_INLINE uint32_t keep_near(const drive_bodies* bodies,
     for (uint32_t base = 0; base < bodies->count; base += PV_LANES) {
         int32_t keys[PV_LANES];
         memcpy(keys, square + base, sizeof keys);
-        const sixteen near = keys_within(keys, -1, limit);
-        EACH_SET(near, i) {
+        const flags16 near = flags_within(keys, -1, limit);
+        FOR_EACH_FLAG(near, i) {
             square[n] = square[base + i];
             index[n++] = base + (uint32_t)i;
         }
@@ -191,12 +193,12 @@ PV_INLINE void write_entries(const drive_partner_search* search,
 #define PER(column) (1.0f / DRIVE_SCALE_pufferdrive_partner_##column)
 
 PV_CLONES static void lay_out(const drive_bodies* bodies,
-                              float (*restrict rows)[EIGHT],
+                              float (*restrict rows)[PV_EIGHT],
                               float bound) {
     for (uint64_t base = 0; base < bodies->count;
-         base += EIGHT) { // with 32 bits base + i might wrap: no vectors
-        float v[EIGHT][EIGHT] = {0};
-        for (uint32_t i = 0; i < EIGHT; i++) {
+         base += PV_EIGHT) { // with 32 bits base + i might wrap: no vectors
+        float v[PV_EIGHT][PV_EIGHT] = {0};
+        for (uint32_t i = 0; i < PV_EIGHT; i++) {
             v[0][i] = bodies->x[base + i];
             v[1][i] = bodies->y[base + i];
             v[2][i] = drive_min(2.0f * bodies->half_width[base + i] * PER(width), bound);
@@ -205,18 +207,18 @@ PV_CLONES static void lay_out(const drive_bodies* bodies,
             v[5][i] = bodies->sine[base + i];
             v[6][i] = drive_min(drive_abs(bodies->speed[base + i]) * PER(speed), bound);
         }
-        transpose_half((const float (*)[EIGHT])v, rows + base);
-        transpose_half((const float (*)[EIGHT])(v + 4), (float (*)[EIGHT])(rows[base] + 4));
+        transpose_half((const float (*)[PV_EIGHT])v, rows + base);
+        transpose_half((const float (*)[PV_EIGHT])(v + 4), (float (*)[PV_EIGHT])(rows[base] + 4));
     }
 }
 
 void drive_lay_out_bodies(drive_turn* turn) {
     if (turn->config->observation == DRIVE_IS_observation_pufferdrive && turn->config->partners)
-        lay_out(&turn->scratch.bodies, (float (*)[EIGHT])(void*)turn->scratch.body_rows,
+        lay_out(&turn->scratch.bodies, (float (*)[PV_EIGHT])(void*)turn->scratch.body_rows,
                 DRIVE_SIZE_BOUND);
 }
 
-// The bodies within the range, not that of `row`: their squared distances and numbers. Returns how
+// The bodies within the range, not that of `row`: their squared distances and pv_eight. Returns how
 // many.
 PV_INLINE uint32_t find_bodies(const drive_partner_search* search,
                                float* restrict square,
@@ -225,7 +227,7 @@ PV_INLINE uint32_t find_bodies(const drive_partner_search* search,
     const float x = search->at->x, y = search->at->y,
                 range_square = search->range_m * search->range_m;
     const uint32_t vectors =
-        (bodies->count + PV_LANES - 1) / PV_LANES; // behind the last one all are far
+        (bodies->count + PV_LANES - 1) / PV_LANES; // points behind the last one are far away
     for (uint32_t i = 0; i < vectors * PV_LANES; i++) {
         const float dx = bodies->x[i] - x, dy = bodies->y[i] - y, all = dx * dx + dy * dy;
         square[i] = bodies->row[i] == search->row ? __builtin_inff() : all;
@@ -281,9 +283,9 @@ PV_CLONES static void write_pufferdrive(const drive_partner_search* search,
     const drive_pose* at = search->at;
     const uint32_t k = search->k, columns = DRIVE_COUNT_pufferdrive_partner;
     const float c = at->cosine, s = at->sine;
-    const turned how = {.origin = {at->x, at->y, 0, 0, 0, 0, 0, 0},
-                        .straight = {c * PER(x), c * PER(y), 1, 1, c, c, 1, 0},
-                        .crossed = {s * PER(x), -s * PER(y), 0, 0, s, -s, 0, 0}};
+    const frame_change how = {.origin = {at->x, at->y, 0, 0, 0, 0, 0, 0},
+                              .straight = {c * PER(x), c * PER(y), 1, 1, c, c, 1, 0},
+                              .crossed = {s * PER(x), -s * PER(y), 0, 0, s, -s, 0, 0}};
     _Alignas(64) float nearest[PV_RANKED] = {0};
     _Alignas(64) int32_t keys[PV_RANKED];
     uint32_t order[PV_RANKED] = {0};
@@ -302,7 +304,8 @@ PV_CLONES static void write_pufferdrive(const drive_partner_search* search,
     const uint32_t count = k < n ? k : n;
     if (count)
         near->square[count - 1] = square[order[count - 1]];
-    put_entries(&how, search->rows, order, index, count, k, columns, out);
+    const entry_rows from = {search->rows, order, index};
+    write_row_entries(&how, &from, count, k, columns, out);
     near->count = count;
     memset(out + count * columns, 0, (k - count) * columns * sizeof(float));
 }

@@ -7,12 +7,12 @@
 // The scene holds its segments in groups of 16 neighbours (scene.h). Groups whose box is too far
 // away are skipped; of the others all squared distances are computed, 16 at a time. A row wants the
 // nearest in any order, so nothing is sorted: one looks for a limit that k of the distances keep.
-// The entries are written in the order of the groups, 8 numbers at a time, from rows that hold all
+// The entries are written in the order of the groups, 8 pv_eight at a time, from rows that hold all
 // that does not depend on the agent.
 //
-// Each agent keeps how far its k nearest reached and where it stood. After a move of m metres the k
-// nearest are at most m farther away, so that most groups need no look. The result does not depend
-// on it: where fewer than k are found, all are searched.
+// Each agent remembers how far its k nearest reached and where it stood. After a move of m metres
+// the k nearest are at most m farther away, so most groups can be skipped. The result does not
+// depend on it: if fewer than k are within that distance, all groups are searched.
 #include "drive/search/roads.h"
 
 #include "contract/base.h"
@@ -31,8 +31,8 @@
 
 _Static_assert(LANES == PV_LANES, "groups are vectors");
 
-// What is near enough: groups, and the squared distances of their segments as bits, PV_FAR_BITS
-// beyond the limit.
+// The groups near enough, and the squared distances of their segments as bits, PV_FAR_BITS beyond
+// the limit.
 typedef struct candidates {
     uint32_t* groups;
     int32_t* keys; // (all groups * LANES,), of those found
@@ -45,8 +45,8 @@ PV_INLINE int32_t* keys_of(const candidates* found, uint32_t g) {
 
 // ---- search ----
 
-// Squared distances from a point to the boxes of all groups, as keys of vectors. Boxes behind the
-// last one are far away.
+// Writes the squared distances from a point to the boxes of all groups, as keys of vectors, and
+// returns how many vectors there are. Boxes behind the last one are far away.
 PV_INLINE uint32_t measure_boxes(const drive_scene* scene,
                                  float x,
                                  float y,
@@ -62,7 +62,8 @@ PV_INLINE uint32_t measure_boxes(const drive_scene* scene,
     return vectors;
 }
 
-// Groups whose boxes come within a radius and a little more, after measure_boxes. Returns how many.
+// Lists the groups whose boxes come within a radius and a little more, after measure_boxes. Returns
+// how many there are.
 PV_INLINE uint32_t find_groups(const drive_scene* scene,
                                const int32_t* keys,
                                uint32_t vectors,
@@ -75,7 +76,7 @@ PV_INLINE uint32_t find_groups(const drive_scene* scene,
     return count;
 }
 
-// Fills keys for the groups found.
+// Computes the keys of the listed groups.
 PV_INLINE void measure(
     const drive_scene* scene, float x, float y, float limit_square, const candidates* found) {
     for (uint32_t g = 0; g < found->count; g++) {
@@ -99,7 +100,7 @@ PV_INLINE uint32_t sum_of(const pv_ints counts[PV_PIECES]) {
     return (uint32_t)sum;
 }
 
-// Number of the keys up to a limit.
+// Returns the number of keys up to a limit.
 PV_INLINE uint32_t count_keys(const candidates* found, int32_t limit) {
     pv_ints counts[PV_PIECES];
     for (int p = 0; p < PV_PIECES; p++)
@@ -117,7 +118,7 @@ PV_INLINE float float_of(int32_t bits) {
     return v;
 }
 
-// The next key: the least one above `from` (way 1), or the largest one up to it (way -1).
+// Returns the next key: the least one above `from` (way 1), or the largest one up to it (way -1).
 PV_INLINE int32_t next_key(const candidates* found, int32_t from, int way) {
     pv_ints best[PV_PIECES];
     int32_t all[LANES], next = way > 0 ? PV_FAR_BITS : -1;
@@ -137,7 +138,7 @@ PV_INLINE int32_t next_key(const candidates* found, int32_t from, int way) {
     return next;
 }
 
-#define STEPS 2 // so many keys too few or too many are gone through one by one
+#define STEPS 2 // up to this many keys too few or too many are stepped through one by one
 #define ROUNDS 10
 
 // Up to `low` there are `below` keys, fewer than k; up to `high` there are `above`, more than k.
@@ -160,8 +161,8 @@ PV_INLINE void narrow(bracket* in, uint32_t k, int32_t middle, uint32_t count) {
         in->low = middle, in->below = count;
 }
 
-// A limit that k of the keys keep, or that would if no two were equal. guess_m: about how far the
-// k-th is, or 0.
+// Returns a limit that k of the keys keep, or would keep if no two were equal. guess_m: about how
+// far away the k-th is, or 0.
 PV_INLINE int32_t limit_of(const candidates* found, uint32_t k, bracket in, float guess_m) {
     int32_t middle = guess_m > 0.0f ? pv_bits_of(guess_m * guess_m) : interpolated(&in, k);
     for (int round = 0; round < ROUNDS; round++) {
@@ -185,13 +186,13 @@ PV_INLINE int32_t limit_of(const candidates* found, uint32_t k, bracket in, floa
     return in.high;
 }
 
-// What is taken: all keys up to `limit`, but only the first `ties` of those equal to it.
+// A choice: all keys up to `limit`, but only the first `ties` of those equal to it.
 typedef struct choice {
     int32_t limit;
     uint32_t ties;
 } choice;
 
-// The choice of k keys, some of which may be equal, from a limit that `count` of them keep.
+// Returns the choice of k keys, some of which may be equal, from a limit that `count` of them keep.
 PV_CLONES static choice choose(const candidates* found, uint32_t k, int32_t limit, uint32_t count) {
     for (;;) {
         const int32_t key = next_key(found, limit, count > k ? -1 : 1);
@@ -208,28 +209,28 @@ PV_CLONES static choice choose(const candidates* found, uint32_t k, int32_t limi
 
 #define PER(set, column) (1.0f / DRIVE_SCALE_##set##_##column)
 
-PV_INLINE turned pufferdrive_view(const drive_pose* at) {
+PV_INLINE frame_change pufferdrive_view(const drive_pose* at) {
     const float c = at->cosine, s = at->sine, metre = PER(pufferdrive_road, x);
-    return (turned){.origin = {at->x, at->y, 0, 0, 0, 0, 0, 0},
-                    .straight = {c * metre, c * metre, PER(pufferdrive_road, half_length),
-                                 DRIVE_ROAD_WIDTH_M * PER(pufferdrive_road, width), c, c, 1.0f,
-                                 0.0f},
-                    .crossed = {s * metre, -s * metre, 0, 0, s, -s, 0, 0}};
+    return (frame_change){.origin = {at->x, at->y, 0, 0, 0, 0, 0, 0},
+                          .straight = {c * metre, c * metre, PER(pufferdrive_road, half_length),
+                                       DRIVE_ROAD_WIDTH_M * PER(pufferdrive_road, width), c, c,
+                                       1.0f, 0.0f},
+                          .crossed = {s * metre, -s * metre, 0, 0, s, -s, 0, 0}};
 }
 
-PV_INLINE turned gpudrive_view(const drive_pose* at) {
+PV_INLINE frame_change gpudrive_view(const drive_pose* at) {
     const float c = at->cosine, s = at->sine, metre = PER(gpudrive_road, x);
-    return (turned){.origin = {at->x, at->y, 0, 0, 0, 0, 0, 0},
-                    .straight = {c * metre, c * metre, PER(gpudrive_road, half_length),
-                                 DRIVE_ROAD_WIDTH_M * PER(gpudrive_road, width), 0, 0, 0, 0},
-                    .crossed = {s * metre, -s * metre, 0, 0, 0, 0, 0, 0}};
+    return (frame_change){.origin = {at->x, at->y, 0, 0, 0, 0, 0, 0},
+                          .straight = {c * metre, c * metre, PER(gpudrive_road, half_length),
+                                       DRIVE_ROAD_WIDTH_M * PER(gpudrive_road, width), 0, 0, 0, 0},
+                          .crossed = {s * metre, -s * metre, 0, 0, 0, 0, 0, 0}};
 }
 
-PV_INLINE void write_gpudrive_entry(const turned* how,
+PV_INLINE void write_gpudrive_entry(const frame_change* how,
                                     const float* row,
                                     float heading,
                                     float* out) {
-    numbers v = entry_of(how, row);
+    pv_eight v = entry_in_frame(how, row);
     const float type = row[6];
     memcpy(out, &v, 4 * sizeof(float));
     out[DRIVE_gpudrive_road_height] = DRIVE_ROAD_WIDTH_M * PER(gpudrive_road, height);
@@ -241,11 +242,11 @@ PV_INLINE void write_gpudrive_entry(const turned* how,
     out[DRIVE_gpudrive_road_lane] = type == (float)PV_LANE ? 1.0f : 0.0f;
 }
 
-// Which of a group's keys are taken, where some are equal to the limit.
-PV_INLINE sixteen taken_of(const int32_t* keys, choice* chosen) {
-    sixteen taken = keys_up_to(keys, chosen->limit);
-    const sixteen equal = keys_within(keys, chosen->limit - 1, chosen->limit);
-    EACH_SET(equal, i) {
+// Returns which of a group's keys are chosen, where some are equal to the limit.
+PV_INLINE flags16 flags_of_choice(const int32_t* keys, choice* chosen) {
+    flags16 taken = flags_up_to(keys, chosen->limit);
+    const flags16 equal = flags_within(keys, chosen->limit - 1, chosen->limit);
+    FOR_EACH_FLAG(equal, i) {
         if (chosen->ties)
             chosen->ties--;
         else
@@ -254,14 +255,14 @@ PV_INLINE sixteen taken_of(const int32_t* keys, choice* chosen) {
     return taken;
 }
 
-// Fills `places` with where the chosen segments stand in the scene's rows. Returns how many.
+// Writes where the chosen segments are in the scene's rows to `places`. Returns how many there are.
 PV_INLINE uint32_t take(const candidates* found, choice chosen, uint32_t* places) {
     if (PV_LIKELY(chosen.ties == UINT32_MAX))
         return list_up_to(found->keys, found->groups, found->count, chosen.limit, places);
     uint32_t count = 0;
     for (uint32_t g = 0; g < found->count; g++)
-        count += put_places(taken_of(keys_of(found, g), &chosen), found->groups[g] * LANES,
-                            places + count);
+        count += append_places(flags_of_choice(keys_of(found, g), &chosen),
+                               found->groups[g] * LANES, places + count);
     return count;
 }
 
@@ -271,27 +272,29 @@ PV_INLINE void write_pufferdrive(const float* rows,
                                  const uint32_t* places,
                                  uint32_t count,
                                  float* out) {
-    const turned how = pufferdrive_view(search->at);
-    put_entries(&how, rows, places, NULL, count, search->k, DRIVE_COUNT_pufferdrive_road, out);
+    const frame_change how = pufferdrive_view(search->at);
+    const entry_rows from = {rows, places, NULL};
+    write_row_entries(&how, &from, count, search->k, DRIVE_COUNT_pufferdrive_road, out);
 }
 
-// The same in the columns of GPUDrive.
+// Writes entries in the columns of GPUDrive.
 PV_INLINE void write_gpudrive(const float* rows,
                               const drive_roads_search* search,
                               const uint32_t* places,
                               uint32_t count,
                               float* out) {
-    const turned how = gpudrive_view(search->at);
+    const frame_change how = gpudrive_view(search->at);
     for (uint32_t i = 0; i < count; i++)
         write_gpudrive_entry(&how, rows + 8 * (uint64_t)places[i], search->heading,
                              out + i * DRIVE_COUNT_gpudrive_road);
 }
 
-// Which of a group's keys are up to a limit and belong to segments of some types, a bit each.
-PV_INLINE sixteen of_types(const pv_road_group* group,
-                           const int32_t* keys,
-                           uint32_t types,
-                           int32_t limit) {
+// Returns which of a group's keys are up to a limit and belong to segments of some types, a bit
+// each.
+PV_INLINE flags16 flags_of_types(const pv_road_group* group,
+                                 const int32_t* keys,
+                                 uint32_t types,
+                                 int32_t limit) {
     pv_ints masks[PV_PIECES];
     for (int p = 0; p < PV_PIECES; p++) {
         const uint32_t at = (uint32_t)p * PV_WIDTH;
@@ -301,25 +304,26 @@ PV_INLINE sixteen of_types(const pv_road_group* group,
             wanted |= (type == t) & -(int32_t)(types >> t & 1);
         masks[p] = wanted & (load_ints(keys + at) <= limit);
     }
-    return packed(masks);
+    return flags_of(masks);
 }
 
-// Lists the segments of some types that are near, among the groups found, in no order. Returns how
-// many.
+// Lists the near segments of some types among the listed groups, in no order. Returns how many
+// there are.
 PV_INLINE uint32_t list_types(const drive_scene* scene,
                               const candidates* found,
                               uint32_t types,
                               uint32_t* places) {
     uint32_t count = 0;
     for (uint32_t g = 0; g < found->count; g++) {
-        const sixteen near =
-            of_types(&scene->groups[found->groups[g]], keys_of(found, g), types, PV_FAR_BITS - 1);
-        count += put_places(near, found->groups[g] * LANES, places + count);
+        const flags16 near = flags_of_types(&scene->groups[found->groups[g]], keys_of(found, g),
+                                            types, PV_FAR_BITS - 1);
+        count += append_places(near, found->groups[g] * LANES, places + count);
     }
     return count;
 }
 
-// Hands out the road edges up to a distance, from among groups that are measured. There are few.
+// Hands out the road edges within a distance, of which there are few, from groups whose keys are
+// computed.
 PV_INLINE void list_edges(const drive_scene* scene,
                           const candidates* close,
                           float within_m,
@@ -329,8 +333,8 @@ PV_INLINE void list_edges(const drive_scene* scene,
     for (uint32_t g = 0; g < close->count; g++) {
         const pv_road_group* group = &scene->groups[close->groups[g]];
         const int32_t* keys = keys_of(close, g);
-        const sixteen near = of_types(group, keys, 1u << PV_EDGE, limit);
-        EACH_SET(near, i) {
+        const flags16 near = flags_of_types(group, keys, 1u << PV_EDGE, limit);
+        FOR_EACH_FLAG(near, i) {
             if (count == DRIVE_MAX_K)
                 return; // too many
             edges->index[count] = group->segment[i];

@@ -4,9 +4,13 @@
 // The exact k nearest road segments of a type (by distance to the segment, ties to the smaller
 // index) and their observation entries. Half of the env's time is spent here.
 //
+//     cell's list, or all segments     find_candidates: at most PV_RANKED, the k nearest among them
+//     columns and distances            compute_columns: of every candidate, 8 at a time
+//     order                            pv_rank_keys (nearest.h)
+//     entries                          copies of the rows of the k nearest, in that order
+//
 // Where the scene's index covers the point, its cell lists a few dozen candidates; elsewhere all
-// segments are scanned. Distances and all columns are computed for every candidate, 16 at a time;
-// then the columns of the nearest are copied.
+// segments are scanned.
 #include "drive/search/segments.h"
 
 #include "contract/base.h"
@@ -18,11 +22,21 @@
 #include "drive/tables.h"
 #include "envs/kernels.h"
 #include "envs/nearest.h"
+#include "envs/transpose.h"
 
 #include <string.h>
 
-// Squared distance from (px, py) to the segment with midpoint (x, y), unit direction (ux, uy) and
-// half length.
+// A search for the nearest segments of a type.
+typedef struct search {
+    const drive_scene* scene;
+    int type;
+    const drive_pose* at;
+    uint32_t k;
+    float range_m;
+} search;
+
+// Returns the squared distance from (px, py) to the segment with midpoint (x, y), unit direction
+// (ux, uy) and half length.
 PV_INLINE float segment_square(
     float x, float y, float ux, float uy, float half, float px, float py) {
     float dx = x - px, dy = y - py;
@@ -36,7 +50,7 @@ PV_INLINE float square_of(const drive_scene* scene, uint32_t s, float x, float y
                           y);
 }
 
-// The point's cell, or NULL outside the grid.
+// Returns the cell of a point, or NULL outside the grid.
 PV_INLINE const pv_cell* cell_at(const drive_scene* scene, float x, float y) {
     const pv_scene* head = scene->head;
     float column = (x - head->grid_x0_m) * scene->cells_per_m,
@@ -47,7 +61,7 @@ PV_INLINE const pv_cell* cell_at(const drive_scene* scene, float x, float y) {
                   : NULL;
 }
 
-// Candidates of the point's cell, or NULL where the index does not answer.
+// Returns the candidates of the point's cell, or NULL where the index does not cover the search.
 PV_INLINE const uint16_t* cell_list(const drive_scene* scene,
                                     int type,
                                     float x,
@@ -68,8 +82,8 @@ PV_INLINE const uint16_t* cell_list(const drive_scene* scene,
 
 #define SCANNED 32 // segments whose distances are computed together
 
-// The k-th smallest of the least distances of SCANNED interleaved groups: as each group holds one
-// as near as its least, at least k segments are up to it.
+// Returns the k-th smallest of the least distances of SCANNED interleaved groups. Each group holds
+// a segment as near as its least distance, so at least k segments are within the result.
 PV_INLINE float limit_of(const float* least, uint32_t k) {
     enum { PIECES = SCANNED / PV_WIDTH };
 
@@ -93,7 +107,7 @@ PV_INLINE float limit_of(const float* least, uint32_t k) {
     return metres;
 }
 
-// Squared distances of `count` segments from number `first` on.
+// Writes the squared distances of `count` segments from number `first` on.
 PV_INLINE void measure(const drive_scene* scene,
                        uint64_t first,
                        uint32_t count,
@@ -107,25 +121,25 @@ PV_INLINE void measure(const drive_scene* scene,
         square[i] = segment_square(x[i], y[i], ux[i], uy[i], half[i], px, py);
 }
 
-#define PIECE EIGHT // candidates whose columns are computed together
+#define PIECE PV_EIGHT // candidates whose columns are computed together
 
-// The numbers of 8 segments, put together in registers: vectors that are loaded from where single
-// numbers were just stored would have to wait for them.
-PV_INLINE numbers eight_of(const float* of, const uint16_t* index) {
-    return (numbers){of[index[0]], of[index[1]], of[index[2]], of[index[3]],
-                     of[index[4]], of[index[5]], of[index[6]], of[index[7]]};
+// The pv_eight of 8 segments, put together in registers: vectors that are loaded from where single
+// pv_eight were just stored would have to wait for them.
+PV_INLINE pv_eight gather8(const float* of, const uint16_t* index) {
+    return (pv_eight){of[index[0]], of[index[1]], of[index[2]], of[index[3]],
+                      of[index[4]], of[index[5]], of[index[6]], of[index[7]]};
 }
 
-// Their numbers: x, y, ux, uy, half.
+// Their pv_eight: x, y, ux, uy, half.
 PV_INLINE void load_eight(const drive_scene* scene, const uint16_t* index, float (*raw)[PIECE]) {
-    const numbers of[5] = {eight_of(scene->x, index), eight_of(scene->y, index),
-                           eight_of(scene->ux, index), eight_of(scene->uy, index),
-                           eight_of(scene->half, index)};
+    const pv_eight of[5] = {gather8(scene->x, index), gather8(scene->y, index),
+                            gather8(scene->ux, index), gather8(scene->uy, index),
+                            gather8(scene->half, index)};
     memcpy(raw, of, sizeof of);
 }
 
-// The 8 of a list from `base` on. Where there are fewer, the first of them stands for the others,
-// in `last`.
+// Returns the 8 numbers of a list from `base` on. If fewer are left, they are copied to `last`, and
+// the first of them stands for those that are missing.
 PV_INLINE const uint16_t* eight_from(const uint16_t* list,
                                      uint32_t base,
                                      uint32_t count,
@@ -137,8 +151,8 @@ PV_INLINE const uint16_t* eight_from(const uint16_t* list,
     return last;
 }
 
-// Leaves of `count` squared distances those within the range, or the k least and some more of them,
-// and their places. Returns how many.
+// Keeps those of `count` squared distances that are within the range, or the k least and some more
+// of them, and writes their places to `index`. Returns how many it keeps.
 PV_INLINE uint32_t
 keep_nearest(uint32_t count, uint32_t k, float range_square, float* square, uint32_t* index) {
     float least[SCANNED];
@@ -155,7 +169,7 @@ keep_nearest(uint32_t count, uint32_t k, float range_square, float* square, uint
 }
 
 // Writes the segments of [first, end) within the range, or the k nearest and some more of them, to
-// square and index. Returns how many.
+// `square` and `index`. Returns how many there are.
 PV_CLONES static uint32_t scan_segments(const drive_scene* scene,
                                         uint32_t first,
                                         uint32_t end,
@@ -179,7 +193,7 @@ PV_CLONES static uint32_t scan_segments(const drive_scene* scene,
     return kept;
 }
 
-// Likewise of the segments of a list.
+// Does the same with the segments of a list.
 PV_CLONES static uint32_t scan_list(const drive_scene* scene,
                                     const uint16_t* list,
                                     uint32_t count,
@@ -204,26 +218,25 @@ PV_CLONES static uint32_t scan_list(const drive_scene* scene,
     return kept;
 }
 
-// At most PV_RANKED segments, among them the k nearest within the range: the cell's list as it is,
-// or what is left of a longer one or of all segments, put into `found`.
-PV_INLINE const uint16_t* find_candidates(const drive_scene* scene,
-                                          int type,
-                                          const drive_pose* at,
-                                          uint32_t k,
-                                          float range_m,
+// Returns at most PV_RANKED segments, among them the k nearest within the range: the cell's list
+// itself, or what is left of a longer one or of all segments, written to `found`.
+PV_INLINE const uint16_t* find_candidates(const search* wanted,
                                           const drive_scratch* scratch,
                                           uint16_t* found,
                                           uint32_t* count) {
-    const uint16_t* list = cell_list(scene, type, at->x, at->y, k, range_m, count);
+    const drive_scene* scene = wanted->scene;
+    const float x = wanted->at->x, y = wanted->at->y,
+                range_square = wanted->range_m * wanted->range_m;
+    const uint16_t* list = cell_list(scene, wanted->type, x, y, wanted->k, wanted->range_m, count);
     if (list && *count <= PV_RANKED)
         return list;
-    const float square = range_m * range_m;
-    uint32_t n = list ? scan_list(scene, list, *count, at->x, at->y, k, square, scratch->square,
-                                  scratch->index)
-                      : scan_segments(scene, scene->first[type], scene->first[type + 1], at->x,
-                                      at->y, k, square, scratch->square, scratch->index);
+    uint32_t n =
+        list ? scan_list(scene, list, *count, x, y, wanted->k, range_square, scratch->square,
+                         scratch->index)
+             : scan_segments(scene, scene->first[wanted->type], scene->first[wanted->type + 1], x,
+                             y, wanted->k, range_square, scratch->square, scratch->index);
     if (n > PV_RANKED)
-        n = pv_narrow(scratch->square, n, scratch->index, k);
+        n = pv_narrow(scratch->square, n, scratch->index, wanted->k);
     for (uint32_t i = 0; i < n; i++)
         found[i] = (uint16_t)scratch->index[i];
     *count = n;
@@ -240,7 +253,7 @@ typedef struct entries {
 
 _Static_assert(DRIVE_COUNT_segment == PIECE - 1, "rows hold an entry's columns");
 
-// Columns of 8 segments, v[column][segment], and the bits of their squared distances.
+// Computes the columns of 8 segments, v[column][segment], and the bits of their squared distances.
 PV_INLINE void compute_columns(const drive_scene* scene,
                                const uint16_t* index,
                                const drive_pose* at,
@@ -270,39 +283,50 @@ PV_INLINE void compute_columns(const drive_scene* scene,
     }
 }
 
-// Writes the k nearest of n candidates, sorted.
-PV_INLINE void write_nearest(const drive_scene* scene,
-                             const uint16_t* index,
-                             uint32_t n,
-                             const drive_pose* at,
-                             uint32_t k,
-                             float range_m,
-                             entries* e,
-                             float* out,
-                             drive_near* near) {
+// Fills e->rows and e->keys of n candidates. A transposed pair of halves makes 8 rows:
+//
+//     v[column][segment]         e->rows[segment][column]
+//     x    x0 x1 .. x7           x0 y0 half0 .. lateral0 -
+//     y    y0 y1 .. y7     -->   x1 y1 half1 .. lateral1 -
+//     ..                         ..
+PV_INLINE void fill_rows(const search* wanted, const uint16_t* index, uint32_t n, entries* e) {
     _Alignas(32) float v[PIECE][PIECE] = {0};
-    const uint32_t columns = DRIVE_COUNT_segment;
+    const float range_square = wanted->range_m * wanted->range_m;
     for (uint32_t base = 0; base < n; base += PIECE) {
         uint16_t last[PIECE];
         const uint16_t* eight = eight_from(index, base, n, last);
-        compute_columns(scene, eight, at, range_m * range_m, v, e->keys + base);
+        compute_columns(wanted->scene, eight, wanted->at, range_square, v, e->keys + base);
         transpose_half((const float (*)[PIECE])v, e->rows + base);
         transpose_half((const float (*)[PIECE])(v + 4), (float (*)[PIECE])(e->rows[base] + 4));
     }
     for (uint32_t i = n; i % PV_LANES; i++)
         e->keys[i] = PV_FAR_BITS;
-    pv_rank_keys(e->keys, n, e->order);
+}
+
+// Writes entry number r. Its copy is one number longer than an entry, which the next entry
+// overwrites; the last one is cut.
+PV_INLINE void copy_entry(const float* row, uint32_t r, uint32_t k, float* out) {
+    const uint32_t columns = DRIVE_COUNT_segment;
+    memcpy(out + r * columns, row, 4 * sizeof(float));
+    memcpy(out + r * columns + 4, row + 4, (r + 1 < k ? 4 : 3) * sizeof(float));
+}
+
+// Writes the k nearest of n candidates within the range, sorted.
+PV_INLINE void write_nearest(
+    const search* wanted, const uint16_t* index, uint32_t n, float* out, drive_near* near) {
+    const uint32_t k = wanted->k, columns = DRIVE_COUNT_segment;
+    entries e;
+    fill_rows(wanted, index, n, &e);
+    pv_rank_keys(e.keys, n, e.order);
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++)
-        count += e->keys[i] != PV_FAR_BITS;
+        count += e.keys[i] != PV_FAR_BITS;
     count = count < k ? count : k;
-    for (uint32_t r = 0; r < count;
-         r++) { // an entry's copy has one number more, which the next one overwrites
-        const uint32_t i = e->order[r];
+    for (uint32_t r = 0; r < count; r++) {
+        const uint32_t i = e.order[r];
         near->index[r] = index[i];
-        memcpy(&near->square[r], &e->keys[i], sizeof(float));
-        memcpy(out + r * columns, e->rows[i], 4 * sizeof(float));
-        memcpy(out + r * columns + 4, e->rows[i] + 4, (r + 1 < k ? 4 : 3) * sizeof(float));
+        memcpy(&near->square[r], &e.keys[i], sizeof(float));
+        copy_entry(e.rows[i], r, k, out);
     }
     near->count = count;
     if (count < k)
@@ -317,23 +341,23 @@ PV_CLONES void drive_write_segments(const drive_scene* scene,
                                     const drive_scratch* scratch,
                                     float* out,
                                     drive_near* near) {
+    const search wanted = {scene, type, at, k, range_m};
     uint16_t found[PV_RANKED];
-    entries e;
+    uint32_t n = 0;
     near->count = 0;
     near->most = k;
     if (!k)
         return;
-    uint32_t n = 0;
-    const uint16_t* index = find_candidates(scene, type, at, k, range_m, scratch, found, &n);
-    write_nearest(scene, index, n, at, k, range_m, &e, out, near);
+    const uint16_t* index = find_candidates(&wanted, scratch, found, &n);
+    write_nearest(&wanted, index, n, out, near);
 }
 
 // ---- spread over the range ----
 
 #define RINGS 4 // up to 1/8, 1/4, 1/2 and all of the range
 
-// The number with its 16 bits in reverse order: the first of any run of segments in this order lie
-// evenly in the run.
+// Returns the number with its 16 bits in reverse order. In the order of these, the first few of any
+// run of consecutive segments lie evenly in the run.
 PV_INLINE uint32_t reversed(uint32_t v) {
     v = (v & 0x5555u) << 1 | (v >> 1 & 0x5555u);
     v = (v & 0x3333u) << 2 | (v >> 2 & 0x3333u);
@@ -341,7 +365,7 @@ PV_INLINE uint32_t reversed(uint32_t v) {
     return (v & 0x00FFu) << 8 | (v >> 8 & 0x00FFu);
 }
 
-// How many segments each ring gives: a quarter of k where it has them; what is left goes to the
+// Sets how many segments each ring gives: a quarter of k if it has them; what is left goes to the
 // nearest rings that have more.
 static void share_out(const uint32_t* there, uint32_t k, uint32_t* share) {
     uint32_t left = k;
@@ -356,8 +380,47 @@ static void share_out(const uint32_t* there, uint32_t k, uint32_t* share) {
     }
 }
 
-// Of each ring those with the least reversed numbers (within the type), which stay the same while
-// the car drives.
+// Replaces the squared distances of n segments by their keys, ring * 65536 + reversed number
+// (exact, since they are below 2^24), and counts how many each ring has.
+PV_INLINE void key_by_ring(
+    const search* wanted, uint32_t n, const uint32_t* index, float* square, uint32_t* there) {
+    const float limits[RINGS - 1] = {wanted->range_m * 0.125f, wanted->range_m * 0.25f,
+                                     wanted->range_m * 0.5f};
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t ring = 0;
+        for (int r = 0; r < RINGS - 1; r++)
+            ring += (uint32_t)(square[i] > limits[r] * limits[r]);
+        there[ring]++;
+        square[i] =
+            (float)(ring * 65536u + reversed(index[i] - wanted->scene->first[wanted->type]));
+    }
+}
+
+// Inserts a number into an ascending list that holds at most `room`: the least ones stay. Returns
+// how many it holds then.
+PV_INLINE uint32_t insert_least(uint32_t* list, uint32_t count, uint32_t room, uint32_t number) {
+    if (count == room && (!count || list[count - 1] <= number))
+        return count;
+    uint32_t place = count == room ? count - 1 : count++;
+    for (; place && list[place - 1] > number; place--)
+        list[place] = list[place - 1];
+    list[place] = number;
+    return count;
+}
+
+static void sort_numbers(uint16_t* numbers, uint32_t count) {
+    for (uint32_t i = 1; i < count; i++) {
+        uint16_t number = numbers[i];
+        uint32_t place = i;
+        for (; place && numbers[place - 1] > number; place--)
+            numbers[place] = numbers[place - 1];
+        numbers[place] = number;
+    }
+}
+
+// Takes from each ring the segments with the least reversed numbers (within the type), which stay
+// the same while the car drives. They are handed on in the order of the scene, so that of equally
+// near ones the first comes first.
 PV_CLONES void drive_write_spread(const drive_scene* scene,
                                   int type,
                                   const drive_pose* at,
@@ -366,55 +429,30 @@ PV_CLONES void drive_write_spread(const drive_scene* scene,
                                   const drive_scratch* scratch,
                                   float* out,
                                   drive_near* near) {
+    const search wanted = {scene, type, at, k, range_m};
     uint32_t there[RINGS] = {0}, share[RINGS], filled[RINGS] = {0}, first[RINGS] = {0},
              kept[DRIVE_MAX_K];
     uint16_t found[PV_RANKED];
-    entries e;
     near->count = 0;
     near->most = 0;
     if (!k)
         return;
-    uint32_t n = scan_segments(scene, scene->first[type], scene->first[type + 1], at->x, at->y,
-                               UINT32_MAX, range_m * range_m, scratch->square, scratch->index);
-    const float limits[RINGS - 1] = {range_m * 0.125f, range_m * 0.25f, range_m * 0.5f};
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t ring = 0;
-        for (int r = 0; r < RINGS - 1; r++)
-            ring += (uint32_t)(scratch->square[i] > limits[r] * limits[r]);
-        there[ring]++;
-        // the key in one word: ring, reversed number, number
-        uint32_t order = reversed(scratch->index[i] - scene->first[type]);
-        scratch->index[i] = scratch->index[i] - scene->first[type];
-        scratch->square[i] = (float)(ring * 65536u + order); // exact: below 2^24
-    }
+    const uint32_t n =
+        scan_segments(scene, scene->first[type], scene->first[type + 1], at->x, at->y, UINT32_MAX,
+                      range_m * range_m, scratch->square, scratch->index);
+    key_by_ring(&wanted, n, scratch->index, scratch->square, there);
     share_out(there, k, share);
     for (int ring = 1; ring < RINGS; ring++)
         first[ring] = first[ring - 1] + share[ring - 1];
-    for (uint32_t i = 0; i < n; i++) { // insertion into the ring's list, sorted by reversed number
-        uint32_t key = (uint32_t)scratch->square[i], ring = key >> 16, order = key & 0xFFFFu;
-        uint32_t* list = kept + first[ring];
-        uint32_t place = filled[ring];
-        if (place == share[ring] && (!place || list[place - 1] <= order))
-            continue;
-        if (place == share[ring])
-            place--;
-        else
-            filled[ring]++;
-        for (; place && list[place - 1] > order; place--)
-            list[place] = list[place - 1];
-        list[place] = order;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t key = (uint32_t)scratch->square[i], ring = key >> 16;
+        filled[ring] = insert_least(kept + first[ring], filled[ring], share[ring], key & 0xFFFFu);
     }
-    uint32_t count = first[RINGS - 1] + share[RINGS - 1];
+    const uint32_t count = first[RINGS - 1] + share[RINGS - 1];
     for (uint32_t i = 0; i < count; i++)
         found[i] = (uint16_t)(scene->first[type] + reversed(kept[i]));
-    for (uint32_t i = 1; i < count; i++) { // by number, as in the scene: ties go to the smaller one
-        uint16_t s = found[i];
-        uint32_t place = i;
-        for (; place && found[place - 1] > s; place--)
-            found[place] = found[place - 1];
-        found[place] = s;
-    }
-    write_nearest(scene, found, count, at, k, range_m, &e, out, near);
+    sort_numbers(found, count);
+    write_nearest(&wanted, found, count, out, near);
 }
 
 PV_CLONES uint32_t drive_segments_near(const drive_scene* scene,
