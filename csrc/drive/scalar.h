@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What the driving env's hot loops share: vectors, angles, bounds. Only additions, multiplications,
-// divisions, square roots and comparisons, in a fixed order, as in the header that it includes.
+// Scalar functions of the driving env's hot loops: angles and bounds. Only additions,
+// multiplications, divisions, square roots and comparisons, in a fixed order, as in the header that
+// it includes.
 #pragma once
 
 #include "envs/kernels.h"
@@ -14,7 +15,7 @@
 #define HEADING_UNIT (DRIVE_PI / 32768.0f) // of pv_frame.heading
 #define SPEED_UNIT 0.01f                   // of pv_frame.speed
 
-// Angle in [-pi, pi) for |angle| < 1e5.
+// Wraps an angle to [-pi, pi), for |angle| < 1e5.
 PV_INLINE float drive_wrap(float angle) {
     // 2 pi in two parts, the first with few digits, so that the product is exact for small turns
     float turns = pv_round(angle * 0.159154943091895f);
@@ -48,8 +49,8 @@ PV_INLINE float drive_sign(float magnitude, float of) {
     return of < 0.0f ? -drive_abs(magnitude) : drive_abs(magnitude);
 }
 
-// Arc tangent, error below 3e-7. Polynomial of Cephes' atanf (S. Moshier) on [-tan(pi/8),
-// tan(pi/8)].
+// Returns the arc tangent, error below 3e-7. Polynomial of Cephes' atanf (S. Moshier) on
+// [-tan(pi/8), tan(pi/8)].
 PV_INLINE float drive_atan(float v) {
     float a = drive_abs(v);
     float base = a > 2.414213562373095f    ? 1.5707963267948966f
@@ -64,7 +65,7 @@ PV_INLINE float drive_atan(float v) {
     return drive_sign(base + (p * z * r + r), v);
 }
 
-// The angle of a direction, rad in [-pi, pi).
+// Returns the angle of a direction, rad in [-pi, pi).
 PV_INLINE float drive_angle(float ux, float uy) {
     float x = drive_abs(ux), y = drive_abs(uy);
     float angle =
@@ -73,7 +74,7 @@ PV_INLINE float drive_angle(float ux, float uy) {
     return drive_wrap(uy < 0.0f ? -angle : angle);
 }
 
-// Hyperbolic tangent, error below 3e-7. Polynomials of Cephes' tanhf and expf.
+// Returns the hyperbolic tangent, error below 3e-7. Polynomials of Cephes' tanhf and expf.
 PV_INLINE float drive_tanh(float v) {
     float a = drive_min(drive_abs(v), 10.0f), z = a * a;
     float p = (((-5.70498872745e-3f * z + 2.06390887954e-2f) * z - 5.37397155531e-2f) * z +

@@ -1,19 +1,23 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// State of the driving env over a block of envs, and what its files call of each other. Runs in
-// workers; the block owns the memory.
+// State of the driving env over a block of envs. Runs in workers; the block owns the memory.
 //
 //   block->state: | drive_block | agents[] order[] sizes[] waste[] | scratch | env 0 | env 1 | ...
-//   (parts start on 64 bytes) env:          | drive_env | drive_slot[slots] | x[A] y[A] ... (one
-//   array per agent field, DRIVE_AGENT_FIELDS) |
-//                 | DRIVE_JUDGED_FIELDS, likewise | weights[A][DRIVE_REWARD_COUNT] |
-//                 DRIVE_MOTION_FIELDS, likewise | played[A][axes] | the last four only where they
-//                 are needed
+//
+//   env: | drive_env | drive_slot[slots]
+//        | x[A] y[A] ...                    one array per field of DRIVE_AGENT_FIELDS
+//        | DRIVE_JUDGED_FIELDS              likewise; these and the next three only if needed
+//        | weights[A][DRIVE_REWARD_COUNT]
+//        | DRIVE_MOTION_FIELDS              likewise
+//        | played[A][axes]
+//        | DRIVE_FOLLOWER_FIELDS            likewise, for all followers; only if there are any
+//
+// Parts start on 64 bytes.
 //
 // An env is flat and holds indices only, so saving and loading copy bytes. Scratch keeps nothing
 // from one turn to the next. A row belongs to one agent for as long as its scene stays in the
-// bundle; the rows of a scene (slot) are consecutive, in object order.
+// bundle; the rows of a scene (slot) are consecutive, in the order of its objects.
 #pragma once
 
 #include "contract/base.h"
@@ -32,10 +36,10 @@
 #define DRIVE_REACHED 8u  // reached its goal in this episode
 #define DRIVE_SCORED 16u  // ... without a contact or departure until then
 #define DRIVE_BLANK 32u   // done, and its observation row is zeros already
-#define DRIVE_ALONE 64u   // has respawned: nobody sees or touches it, and it nobody
+#define DRIVE_ALONE 64u   // has respawned: neither observes nor touches other agents, nor they it
 #define DRIVE_NO_GOAL \
-    128u // starts at its goal: it can never reach it, since it would without having driven
-#define DRIVE_ENDED (7u << DRIVE_END_SHIFT) // how its row has ended, in this step or before
+    128u // starts at its goal, which it can then never reach: it would do so without driving
+#define DRIVE_ENDED (7u << DRIVE_END_SHIFT) // how its row has ended, in this step or an earlier one
 #define DRIVE_END_SHIFT 8
 #define DRIVE_BY_IDM \
     (1u << 11) // traffic: in this episode no policy drives it, but IDM or its log; not active
@@ -60,8 +64,8 @@
 #define DRIVE_MOST_TTC_S 5.0f    // no time to collision is longer
 #define DRIVE_SHORT_TTC_S 0.95f  // ... and those below are short
 
-// Per agent, by row: first what changes with every step, then what is set when the scene starts,
-// last the episode's sums.
+// Per agent, by row: first the values that change with every step, then those that are set when the
+// scene starts, last the sums of the episode.
 #define DRIVE_AGENT_FIELDS(X) \
     X(float, x) /* m, scene frame */ \
     X(float, y) \
@@ -77,7 +81,7 @@
     X(float, goal_y) \
     X(float, \
       ground) /* height of the ground under it, m; follows the road where the scene has levels */ \
-    X(uint32_t, surface) /* segment that it stands beside, or DRIVE_NO_SEGMENT */ \
+    X(uint32_t, surface) /* segment that it stands next to, or DRIVE_NO_SEGMENT */ \
     X(uint32_t, object)  /* index in the scene */ \
     X(uint32_t, slot) \
     X(float, episode_return) \
@@ -92,8 +96,9 @@
 
 #define DRIVE_NO_SEGMENT UINT32_MAX
 
-// What a model of dynamics or a limit keeps from step to step. Only there where drive_block.motion
-// is set, else NULL: states of the default have nothing to save here.
+// The values that a model of dynamics or a limit keeps from step to step. They exist only where
+// drive_block.motion is set and are NULL otherwise: states of the default have nothing to save
+// here.
 #define DRIVE_MOTION_FIELDS(X) \
     X(float, acceleration) /* m/s^2 along the heading, of the last step */ \
     X(float, lateral)      /* m/s^2 to the left */ \
@@ -106,9 +111,9 @@ typedef struct drive_agents {
 #undef FIELD
 } drive_agents;
 
-// Per agent, by row, where a term of the reward or the metrics ask for a part of a step
+// Per agent, by row, where a term of the reward or the metrics need a part of a step
 // (DRIVE_PART_...): sums of the episode, except for the first two. X(type, code, name, unit,
-// highest; the lowest is minus that, or 0 of a count)
+// highest); the lowest value is minus the highest, or 0 for a count.
 #define DRIVE_JUDGED_FIELDS(X) \
     X(float, PV_F32, acceleration, "m/s^2", 1e5f) /* of the last step */ \
     X(float, PV_F32, displacement, "m", 1e7f)     /* from the log, as it was last */ \
@@ -159,7 +164,7 @@ typedef struct drive_agents {
     X(float, PV_F32, other_heading, "rad", 4.0f) \
     X(float, PV_F32, other_speed, "m/s", 1e5f)
 
-// Of DRIVE_AGENT_FIELDS, what the readable state shows beside them.
+// The fields of DRIVE_AGENT_FIELDS that the readable state shows in addition.
 #define DRIVE_SUM_FIELDS(X) \
     X(float, PV_F32, episode_return, "", 1e30f) \
     X(float, PV_F32, progress, "m", 1e9f) \
@@ -179,13 +184,13 @@ enum { DRIVE_JUDGED_FIELD_COUNT = 0 DRIVE_JUDGED_FIELDS(FIELD) };
 
 #undef FIELD
 
-// What an agent did in a step. The parts that nobody asks for are 0.
+// What an agent did in a step. Parts that are not measured are 0.
 typedef struct drive_outcome {
     uint32_t begun;                    // contacts that began
     int departed;                      // began to touch a road edge, or crossed one
     int arrived;                       // reached its goal
-    float goal_share;                  // what it is paid for that, in shares of reward_goal
-    float nearer;                      // m by which the goal came nearer
+    float goal_share;                  // the reward for that, as a share of reward_goal
+    float nearer;                      // m by which the distance to the goal shrank
     float acceleration, jerk, lateral; // MOTION: m/s^2 along the heading, m/s^3, m/s^2 to the left
     float yaw_rate;                    // MOTION: rad/s
     int in_lane;                       // LANE: a lane is in reach
@@ -198,7 +203,7 @@ typedef struct drive_outcome {
     float haste;        // m/s above HASTE times the speed that reaches the goal in time
     float log_distance; // LOG: m
     int logged;         // LOG: the log has a frame
-    float ttc;          // AHEAD: s to the collision with what is ahead, at most DRIVE_MOST_TTC_S
+    float ttc;          // AHEAD: s to a collision with the object ahead, at most DRIVE_MOST_TTC_S
 } drive_outcome;
 
 #define FIELD(type, name) +1
@@ -210,8 +215,8 @@ enum {
 
 #undef FIELD
 
-// Followers (follow.c), by slot and in object order. X(type, code, name, unit, low, high): what a
-// step changes.
+// Followers (followers.c), by slot and in object order. X(type, code, name, unit, low, high): the
+// values that a step changes,
 #define DRIVE_FOLLOWER_WAITS 0 // for its log to begin
 #define DRIVE_FOLLOWS_LOG 1
 #define DRIVE_FOLLOWS_LANE 2
@@ -227,11 +232,11 @@ enum {
     X(float, PV_F32, from_heading, "rad", -DRIVE_PI, DRIVE_PI) \
     X(float, PV_F32, along, "m", 0.0f, 1e5f)     /* from there */ \
     X(float, PV_F32, speed, "m/s", 0.0f, 400.0f) /* along the path */
-// ... and what stays for an episode.
+// ... and those that stay the same for an episode.
 #define DRIVE_FOLLOWER_CONSTANTS(X) \
     X(uint32_t, object) \
-    X(uint32_t, join) /* lane segment that its path goes on with behind the log */ \
-    X(float, wanted)  /* m/s, where nothing is in the way */
+    X(uint32_t, join) /* lane segment on which its path continues after the log */ \
+    X(float, wanted)  /* m/s, when nothing is in the way */
 
 typedef struct drive_followers {
 #define FIELD(type, code, name, unit, low, high) type* name; // (layout->followers,)
@@ -258,8 +263,8 @@ typedef struct drive_slot {
     uint32_t clock;                    // steps of this episode
     uint32_t over;                     // the episode ended: the next turn starts another
     uint32_t follower, follower_count; // its followers (follow.c): the first, and how many
-    uint32_t failed;  // an agent did not score in the last episode that ended by itself
-    uint32_t repeats; // how often it was drawn again since it was drawn
+    uint32_t failed;                   // an agent did not score in the last complete episode
+    uint32_t repeats;                  // how often it was drawn again since it was drawn
 } drive_slot;
 
 typedef struct drive_env {
@@ -273,7 +278,7 @@ typedef struct drive_env {
     uint32_t over;    // the next turn fills a new bundle
 } drive_env;
 
-// What actions choose from on one axis of the model (actions.c).
+// The values of one axis of the model from which actions choose (actions.c).
 typedef struct drive_axis {
     uint32_t count;
     float low, high; // of a continuous action
@@ -285,8 +290,8 @@ typedef struct drive_axes {
     drive_axis axes[DRIVE_MAX_AXES];
 } drive_axes;
 
-// Where the parts lie, in bytes from block->state, and constants of the block. At the front of
-// block->state.
+// Offsets of the parts, in bytes from block->state, and constants of the block. It lies at the
+// front of block->state.
 typedef struct drive_block {
     uint32_t agents;         // A: rows per env
     uint32_t agent_stride;   // A rounded up, elements between two agent arrays
@@ -327,11 +332,11 @@ typedef struct drive_block {
     drive_axes axes;
 } drive_block;
 
-// Rows of bodies that are no agents.
+// Rows of bodies that are not agents.
 #define DRIVE_LOGGED_ROW (-1)   // an object that follows its log
 #define DRIVE_STANDING_ROW (-2) // an agent that stays where its row has ended
 #define DRIVE_FOLLOWER_ROW (-3) // and downward: a follower
-#define DRIVE_NOWHERE_M 1e9f    // coordinate of what is not there
+#define DRIVE_NOWHERE_M 1e9f    // coordinate of an object that is not in the scene
 
 // Objects that are in the scene at this step, agents and others, in object order.
 typedef struct drive_bodies {
@@ -339,8 +344,8 @@ typedef struct drive_bodies {
     float* ground;    // (bodies,) height of its underside, m
     uint32_t* object; // (bodies,)
     int32_t* row;     // (bodies,) the agent's row, or DRIVE_..._ROW
-    uint32_t count;   // the rest, up to a multiple of 16, are points far away
-    uint32_t* driven; // (bodies,) those that are not where a log has them, ascending
+    uint32_t count;   // behind them, up to a multiple of 16, are points far away
+    uint32_t* driven; // (bodies,) those that no log places, ascending
     uint32_t driven_count;
 } drive_bodies;
 
@@ -364,11 +369,11 @@ typedef struct drive_scratch {
     uint8_t* touch;                       // (bodies,)
 } drive_scratch;
 
-// The nearest found: sorted by distance, ties by index.
+// The nearest objects of a search: sorted by distance, ties by index.
 typedef struct drive_near {
     uint32_t count;
-    uint32_t most;  // as many were looked for
-    float within_m; // of edges in no order: all that are this near are there
+    uint32_t most;  // how many the search looked for
+    float within_m; // of unsorted edges: all that are this near are listed
     uint32_t index[DRIVE_MAX_K];
     float square[DRIVE_MAX_K]; // squared distances, m^2
 } drive_near;
@@ -376,10 +381,10 @@ typedef struct drive_near {
 // Where an agent looks from.
 typedef struct drive_pose {
     float x, y, cosine, sine;
-    float bound; // of the values that it writes
+    float bound; // of the values that are written
 } drive_pose;
 
-// What most functions of a turn need; set once per slot.
+// The things that most functions of a turn need; set once per slot.
 typedef struct drive_turn {
     pv_block* block;
     const drive_block* layout;
@@ -391,10 +396,9 @@ typedef struct drive_turn {
     drive_agents agents; // (A,)
     drive_judged judged; // (A,), where layout->parts
     float* weights;      // (A, DRIVE_REWARD_COUNT) where layout->conditioned
-    float*
-        played; // (A, axes) what experts have played in this step; NULL: actions come from outside
+    float* played; // (A, axes) actions of experts in this step; NULL: actions come from outside
     drive_followers followers; // (layout->followers,)
     drive_scratch scratch;
-    drive_slot* slot;  // the slot at hand
+    drive_slot* slot;  // the current slot
     drive_scene scene; // its scene
 } drive_turn;

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What the driving env shares with Python, each list once: its settings, the names that some of
-// them take, the terms of the reward, and the blocks and columns of an observation. The config
-// struct, row offsets, bounds and counters are made from these lists. Python reads them through
-// pv_drive_settings, pv_drive_choices, pv_drive_rewards and pv_drive_blocks. docs/drive.md says how
-// to add a block.
+// Lists that the driving env shares with Python, each of them once: its settings, the names that
+// some of them take, the terms of the reward, and the blocks and columns of an observation. The
+// config struct, row offsets, bounds and counters are made from these lists. Python reads them
+// through pv_drive_settings, pv_drive_choices, pv_drive_rewards and pv_drive_blocks. docs/drive.md
+// says how to add a block.
 //
 // An observation row is one block after the other, each of float32. A block holds the numbers of
 // one thing (ego) or of its k nearest objects (partners), sorted by distance. Missing objects are
@@ -24,7 +24,7 @@ typedef struct pv_drive_setting {
     double low, high; // inclusive
 } pv_drive_setting;
 
-// A setting that takes a name. In C it is the name's place in the list.
+// A setting that takes a name. In C its value is the position of the name in the list.
 typedef struct pv_drive_choice {
     const char* setting;
     const char* const* names;
@@ -40,14 +40,14 @@ typedef struct pv_drive_column {
 } pv_drive_column;
 
 #define PV_DRIVE_WRONG_WAY_M \
-    6 // an agent that drives farther against its lane counts as one that drove the wrong way
+    6 // an agent that drives farther than this against its lane has driven the wrong way
 
-// Who moves an object that an agent touches.
-#define PV_DRIVE_BY_LOG 0    // its log, or nobody
+// The driver of an object that an agent touches.
+#define PV_DRIVE_BY_LOG 0    // its log, or nothing
 #define PV_DRIVE_BY_POLICY 1 // it is an agent
 #define PV_DRIVE_BY_IDM 2    // it is a follower
 
-// The lists below; `count` receives their length.
+// Return the lists below; `count` receives their length.
 const pv_drive_setting* pv_drive_settings(uint32_t* count);
 const pv_drive_choice* pv_drive_choices(uint32_t* count);
 /* [/cffi] */
@@ -61,25 +61,26 @@ const pv_drive_choice* pv_drive_choices(uint32_t* count);
 #define DRIVE_MAX_VALUES 64     // of one axis of an action
 #define DRIVE_MAX_CHOICES 65536 // of a discrete action
 
-// Rows of bytes: 0 in what is not there, else DRIVE_BYTE_ZERO + value / (the column's most) *
-// (DRIVE_BYTE_ZERO - 2), rounded. The bound of 254 keeps tables of bytes from being taken for
+// Rows of bytes: 0 for missing objects, else DRIVE_BYTE_ZERO + value / (the column's most) *
+// (DRIVE_BYTE_ZERO - 2), rounded. The bound of 254 keeps tables of bytes from being mistaken for
 // pictures.
 #define DRIVE_BYTE_ZERO 128.0f
 #define DRIVE_BYTE_MOST 254.0f
 
 // ---- rewards ----
 
-// What is measured of a step where a term of the reward or the metrics ask for it (measure.c).
+// The parts of a step that are measured where a term of the reward or the metrics need them
+// (measure.c).
 #define DRIVE_PART_MOTION 1u // accelerations
 #define DRIVE_PART_LANE 2u   // the car's lane
 #define DRIVE_PART_LIGHT 4u  // red lights
 #define DRIVE_PART_LOG 8u    // where the log has the car
-#define DRIVE_PART_AHEAD 16u // what it drives towards
+#define DRIVE_PART_AHEAD 16u // the object that it drives towards
 #define DRIVE_PARTS 31u
 
 // The reward of a step is the sum of weight * value over these terms, in this order. TERM(X, name,
 // part, unit of the value, meaning): the setting reward_<name> is the weight, value_<name> in
-// reward.c gives the value. X is handed through.
+// reward.c computes the value. X is passed on.
 #define DRIVE_REWARDS(X, TERM) DRIVE_REWARDS_ALWAYS(X, TERM) DRIVE_REWARDS_ASKED(X, TERM)
 #define DRIVE_REWARDS_ALWAYS(X, TERM) \
     TERM(X, step, 0, "", "1 in every step") \
@@ -111,13 +112,13 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
 
 // ---- settings ----
 
-// Names that a setting takes: X(setting, name), the default first or where older runs have it; new
-// ones go to the end. The setting has DRIVE_CHOICES(setting) as its highest value, and each name is
-// a constant: DRIVE_IS_control_moving = 0 ...
+// Names that a setting takes: X(setting, name), the default first or in the position that older
+// runs know; new ones go to the end. DRIVE_CHOICES(setting) is the highest value of the setting,
+// and each name is a constant: DRIVE_IS_control_moving = 0 ...
 //
-// control: which objects are agents, of the vehicles, pedestrians and cyclists that are there at
-// the start (control.c). In the first three nobody is an agent whose goal lies within goal_radius_m
-// of its start.
+// control: which objects are agents, of the vehicles, pedestrians and cyclists that are in the
+// scene at the start (control.c). With the first three an object whose goal lies within
+// goal_radius_m of its start is not an agent.
 #define DRIVE_CHOICES_control(X) \
     X(control, \
       moving) /* vehicles that are not marked as expert and whose goal is at least 2 m away */ \
@@ -132,7 +133,7 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
     X(observation, pufferdrive) /* the rows of PufferDrive: 1848 numbers */ \
     X(observation, gpudrive)    /* the rows of GPUDrive: 2984 numbers */ \
     X(observation, far)         /* compact, with segments spread over the range */ \
-    X(observation, driver)      /* compact, with what a driver has to see in real scenes */
+    X(observation, driver) /* compact, with everything that a driver has to see in real scenes */
 
 #define DRIVE_CHOICES_segments(X) \
     X(segments, nearest) \
@@ -146,24 +147,24 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
 
 #define DRIVE_CHOICES_row_dtype(X) X(row_dtype, float32) X(row_dtype, float16) X(row_dtype, uint8)
 
-// others: who moves those that are no agents (bodies.c).
+// others: what moves objects that are not agents (bodies.c).
 #define DRIVE_CHOICES_others(X) \
     X(others, log)    /* their log */ \
-    X(others, static) /* nobody: they stay where they start */ \
+    X(others, static) /* nothing: they stay where they start */ \
     X(others, idm)    /* vehicles that move in the log drive by the intelligent driver model; the \
                          rest follow their log */
 
-// goal_behavior: what becomes of an agent that reaches its goal. In older runs this is
+// goal_behavior: what happens to an agent that reaches its goal. In older runs this is
 // remove_at_goal, 0 or 1.
 #define DRIVE_CHOICES_goal_behavior(X) \
     X(goal_behavior, drive_on) \
     X(goal_behavior, remove) \
     X(goal_behavior, stop) /* its row ends and its car stays as an obstacle */ \
     X(goal_behavior, \
-      respawn) /* its row ends and begins again at its start; from then on it meets nobody */ \
+      respawn) /* its row ends and begins again at its start; from then on it drives alone */ \
     X(goal_behavior, next) /* it gets another goal, farther along its lane */
 
-// collision_behavior, offroad_behavior: the same after a contact, or a departure from the road.
+// collision_behavior, offroad_behavior: what happens after a contact, or a departure from the road.
 #define DRIVE_CHOICES_collision_behavior(X) \
     X(collision_behavior, ignore) \
     X(collision_behavior, stop) \
@@ -208,8 +209,8 @@ DRIVE_CHOICE_SETS(CHOICES)
 #undef CHOICE
 #define DRIVE_CHOICES(set) (DRIVE_CHOICE_COUNT_##set - 1)
 
-// X(type, name, lowest, highest), in the order of DriveConfig (drive_env/config.py), which says
-// what they mean.
+// X(type, name, lowest, highest), in the order of DriveConfig (drive_env/config.py), which explains
+// them.
 #define DRIVE_SETTINGS(X) \
     X(int32_t, num_agents, 1, DRIVE_MAX_AGENTS) \
     X(int32_t, control, 0, DRIVE_CHOICES(control)) \
@@ -250,7 +251,7 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(int32_t, lidar_rays, 0, DRIVE_MAX_RAYS) \
     X(float, lidar_fov_deg, 1, 360) \
     X(float, lidar_range_m, 1, 500) \
-    /* who moves, when it begins, and what ends an agent's row */ \
+    /* what moves, when it begins, and what ends an agent's row */ \
     X(int32_t, others, 0, DRIVE_CHOICES(others)) \
     X(int32_t, init_step, 0, 65533) \
     X(int32_t, collision_behavior, 0, DRIVE_CHOICES(collision_behavior)) \
@@ -348,8 +349,8 @@ DRIVE_REWARDS(, CHECK)
       "what the agent chose in the last step; 0 in the first row of an episode") \
     X(action, steering, "rad", 1.0f, 1, "")
 
-// What limits hold back (models.h): the state that a policy has to know to see what its next action
-// will do.
+// The state that limits act on (models.h): a policy has to know it to predict the effect of its
+// next action.
 #define DRIVE_COLUMNS_motion(X) \
     X(motion, acceleration, "m/s^2", 4.0f, 8, \
       "along the heading, in the last step; 0 in the first row of an episode") \
@@ -357,8 +358,7 @@ DRIVE_REWARDS(, CHECK)
     X(motion, steering, "rad", 0.5f, 1, \
       "of the front wheels, which max_steering_rate_radps holds back")
 
-// Where the weights of an agent lie in their ranges: -1 lowest, 1 highest; 0 of one without a
-// range.
+// The weights of an agent within their ranges: -1 lowest, 1 highest; 0 for one without a range.
 #define DRIVE_COLUMNS_weight(X) DRIVE_REWARDS(X, DRIVE_WEIGHT_COLUMN)
 #define DRIVE_WEIGHT_COLUMN(X, name, part, unit, meaning) \
     X(weight, name, "", 1.0f, 1, "the weight reward_" #name)
@@ -477,8 +477,8 @@ DRIVE_REWARDS(, CHECK)
     X(ray, pedestrian, "", 1.0f, 1, "") \
     X(ray, cyclist, "", 1.0f, 1, "")
 
-// The same in the units of the other models' actions. What does not fit the bounds of its block is
-// cut.
+// The previous action in the units of the other models. Values beyond the bounds of their block are
+// clipped.
 #define DRIVE_COLUMNS_curvature(X) \
     X(curvature, acceleration, "m/s^2", 6.0f, 6, "the same of dynamics=invertible_bicycle") \
     X(curvature, curvature, "1/m", 0.3f, 3, "")
@@ -492,9 +492,8 @@ DRIVE_REWARDS(, CHECK)
     X(jerk, jerk, "m/s^3", 15.0f, 15, "the same of dynamics=jerk") \
     X(jerk, lateral_jerk, "m/s^3", 4.0f, 4, "")
 
-// Channels of the raster, in the order of its planes. Another one is a line here, at the end, a
-// call in raster.c and a choice of raster_channels that has it: policies that were trained on the
-// others keep them.
+// Channels of the raster, in the order of its planes. To add one, add a line at the end, a call in
+// raster.c and a choice of raster_channels that has it: policies trained on the others keep theirs.
 #define DRIVE_COLUMNS_channel(X) \
     X(channel, edges, "", 1.0f, 1, "road edges") \
     X(channel, lines, "", 1.0f, 1, "painted lines") \
@@ -558,7 +557,7 @@ DRIVE_COLUMN_SETS(SCALES)
 #define DRIVE_ONE 0     // the numbers of one thing: a field of shape (columns,)
 #define DRIVE_OBJECTS 1 // the nearest objects: a field of shape (k, columns)
 #define DRIVE_PICTURE \
-    2 // a field of bytes of shape (columns, k, k); behind all others, which need aligned places
+    2 // a field of bytes of shape (columns, k, k); after all others, which have to be aligned
 
 // k of the blocks of numbers: of all presets, of one, of those with compact columns.
 #define DRIVE_NUMBERS(k) (config->raster_alone ? 0 : (k))
@@ -571,7 +570,7 @@ static inline int drive_is_compact(const pv_drive_config* config) {
            config->observation != DRIVE_IS_observation_gpudrive;
 }
 
-// Blocks of the previous action: each is there with its own models of dynamics.
+// Blocks of the previous action: each belongs to some models of dynamics.
 #define DRIVE_STEERED \
     (config->dynamics <= DRIVE_IS_dynamics_classic_pufferdrive || \
      config->dynamics == DRIVE_IS_dynamics_car)
@@ -621,15 +620,15 @@ enum { DRIVE_BLOCKS(NUMBER) DRIVE_BLOCK_COUNT };
 
 #undef NUMBER
 
-// Columns that a block has under a config, of the `listed` ones.
+// Returns how many of the `listed` columns a block has with a config.
 static inline uint32_t drive_columns(const pv_drive_config* config, int block, uint32_t listed) {
     const int basic =
         block == DRIVE_BLOCK_raster && config->raster_channels == DRIVE_IS_raster_channels_basic;
     return basic ? DRIVE_channel_others + 1 : listed;
 }
 
-// What blocks of objects count: how many were seen, how many were within the range and did not fit,
-// and the distance of the last one in cm.
+// The counters of blocks of objects: how many were seen, how many were within the range and did not
+// fit, and the distance of the last one in cm.
 #define DRIVE_COUNTED(X) X(partners) X(lanes) X(lines) X(edges) X(roads) X(controls)
 
 // Running counters of an env, three at the end for each of DRIVE_COUNTED.
@@ -640,7 +639,7 @@ enum {
     DRIVE_COUNTER_ACTIVE,  // rows with an agent in its scene
     DRIVE_COUNTER_IDLE,    // rows whose agent is done
     DRIVE_COUNTER_PADDING, // rows without an agent
-    DRIVE_COUNTER_SAMPLED, // rows that the following ones were summed over
+    DRIVE_COUNTER_SAMPLED, // rows over which the following counters are summed
     DRIVE_COUNTED(COUNTERS) DRIVE_COUNTER_COUNT
 };
 

@@ -20,20 +20,20 @@ static inline uint32_t drive_number_bytes(const pv_drive_config* config) {
     return bytes[config->row_dtype];
 }
 
-// The frame of the log that belongs to the slot's clock. Beyond the end of the log nobody has a
-// frame.
+// Returns the frame of the log that belongs to the slot's clock. Beyond the end of the log no
+// object has a frame.
 static inline uint32_t drive_log_frame(const drive_turn* turn) {
     return turn->slot->clock + (uint32_t)turn->config->init_step;
 }
 
-// True if the agent is to reach its goal still, or again.
+// Returns whether the agent still has to reach its goal, or has to reach it again.
 static inline int drive_seeks_goal(const pv_drive_config* config, uint32_t flags) {
     if (flags & DRIVE_NO_GOAL)
         return 0;
     return !(flags & DRIVE_REACHED) || config->goal_behavior >= DRIVE_IS_goal_behavior_respawn;
 }
 
-// How an agent's row ends that has reached its goal; 0: it does not.
+// Returns how the row of an agent that reaches its goal ends; 0: it does not end.
 static inline uint32_t drive_end_at_goal(const pv_drive_config* config) {
     static const uint32_t ends[] = {[DRIVE_IS_goal_behavior_drive_on] = 0,
                                     [DRIVE_IS_goal_behavior_remove] = DRIVE_END_GONE,
@@ -56,12 +56,12 @@ static inline uint32_t drive_left_steps(const drive_turn* turn) {
     return limit > clock ? limit - clock : 0;
 }
 
-// Time left to reach the goal, at least a step.
+// Returns the time left to reach the goal, at least one step, s.
 static inline float drive_left_s(const drive_turn* turn) {
     return drive_max((float)drive_left_steps(turn), 1.0f) * turn->scene.head->dt_s;
 }
 
-// Radius of the circle around an agent's box.
+// Returns the radius of the circle around an agent's box, m.
 static inline float drive_circle_of(const drive_agents* agents, uint32_t row) {
     return 0.5f * __builtin_sqrtf(agents->length[row] * agents->length[row] +
                                   agents->width[row] * agents->width[row]);

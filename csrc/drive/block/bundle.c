@@ -1,28 +1,28 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Fills an env's rows with whole scenes. Scenes are drawn by their weights (all the same, unless
-// the params have "scene_weights", a float32 above 0 for each scene) until one does not fit. From
-// then on only scenes are drawn with which the fewest rows can stay empty ("waste", a table by the
-// number of free rows, computed once). Of up to ATTEMPTS such fillings the first with the fewest
-// empty rows is taken. So all scenes are drawn about equally often, and few rows stay empty. Draws
-// are keyed by the env's seed and the number of the bundle.
+// Fills an env's rows with whole scenes. Scenes are drawn by their weights (equal ones, unless the
+// params have "scene_weights", a float32 above 0 for each scene) until one does not fit. From then
+// on only such scenes are drawn as leave the fewest rows empty ("waste", a table by the number of
+// free rows, computed once). Up to ATTEMPTS fillings are made, and the first with the fewest empty
+// rows is taken. So all scenes are drawn about equally often, and few rows stay empty. Draws are
+// keyed by the env's seed and the number of the bundle.
 //
-// Under scene_draws=passes an env goes through all scenes in a random order, then in another, and
-// so on. A bundle takes the next ones until one does not fit. An order is a Feistel network of
-// ROUNDS rounds over the smallest square of a power of two that is not less than the number of
-// scenes; what falls beyond the scenes is sent through it again (Black and Rogaway 2002, "Ciphers
-// with arbitrary finite domains"). So no list of scenes is kept, and the order depends on the env's
-// seed and the pass alone.
+// With scene_draws=passes an env goes through all scenes in a random order, then in another one,
+// and so on. A bundle takes the next scenes until one does not fit. An order is a Feistel network
+// of ROUNDS rounds over the smallest square of a power of two that is not less than the number of
+// scenes; a result beyond the scenes is sent through it again (Black and Rogaway 2002, "Ciphers
+// with arbitrary finite domains"). So no list of scenes is stored, and the order depends only on
+// the env's seed and the pass.
 //
-// Where the sets that scenes come from have weights ("set_ends": where each ends among all scenes,
-// uint32; "set_shares", double: its share of the draws that the sets before it leave over), each
-// set has passes of its own, and the sets take turns as their shares say: of draws 0 to n, floor(n
-// * share) are of the first set, and so on with the others among the rest.
+// Sets of scenes may have weights ("set_ends": where each set ends among all scenes, uint32;
+// "set_shares", double: its share of the draws that the sets before it leave). Each set then has
+// its own passes, and the sets take turns in proportion: floor(n * share) of the draws 0 to n are
+// from the first set, and the rest are divided among the others in the same way.
 //
 // With replay_failed a scene in whose last episode an agent failed is drawn again with that
-// probability, at most MOST_REPEATS times in a row. Such scenes come first, and the others fill the
-// rows that are left.
+// probability, at most MOST_REPEATS times in a row. Such scenes come first; others fill the rows
+// that are left.
 #include "drive/block/bundle.h"
 
 #include "contract/base.h"
@@ -38,7 +38,7 @@
 #include <string.h>
 
 #define ATTEMPTS 8
-#define MOST_REPEATS 3           // a scene that nobody solves does not stay for ever
+#define MOST_REPEATS 3           // a scene that is never solved does not stay for ever
 #define REPEAT_DRAWS 0x10000000u // draws below are those of scenes
 #define ROUNDS 6
 #define LEAST_BITS 4          // of half a number: on fewer the rounds do not mix well
@@ -147,12 +147,13 @@ void drive_bundle_init(const pv_context* context, drive_block* block) {
                     (double*)(void*)((uint8_t*)block + block->shares_offset));
 }
 
-// A number in [0, 1) of this bundle, a multiple of 2^-53.
+// Draws a number in [0, 1) for this bundle, a multiple of 2^-53.
 static double draw_share(const drive_turn* turn, uint32_t draw) {
     return (double)(pv_rng_u64(turn->state->seed, turn->state->episode, 0, draw) >> 11) * 0x1p-53;
 }
 
-// The place in order[first, end) at which the sum of the weights from `first` on passes `target`.
+// Returns the place in order[first, end) at which the sum of the weights from `first` on exceeds
+// `target`.
 static uint32_t place_at(const double* shares, uint32_t first, uint32_t end, double target) {
     uint32_t low = first, high = end - 1;
     while (low < high) {
@@ -165,7 +166,7 @@ static uint32_t place_at(const double* shares, uint32_t first, uint32_t end, dou
     return low;
 }
 
-// `draw_fitting` by weight.
+// Does what draw_fitting does, by weight.
 static uint32_t draw_fitting_share(const drive_turn* turn,
                                    const bundle_tables* tables,
                                    uint32_t free,
@@ -191,8 +192,8 @@ static uint32_t draw_fitting_share(const drive_turn* turn,
     }
 }
 
-// A scene that leaves the least waste of `free` rows, by weight among those; only called where some
-// scene fits.
+// Draws a scene that leaves the least waste of `free` rows, by weight among those; only called
+// where some scene fits.
 static uint32_t draw_fitting(const drive_turn* turn,
                              const bundle_tables* tables,
                              uint32_t free,
@@ -215,7 +216,7 @@ static uint32_t draw_fitting(const drive_turn* turn,
     }
 }
 
-// The place of any scene in `order`.
+// Draws the place of any scene in `order`.
 static uint32_t draw_any(const drive_turn* turn, const bundle_tables* tables, uint32_t draw) {
     uint32_t scenes = turn->layout->scenes;
     if (!tables->shares)
@@ -223,7 +224,7 @@ static uint32_t draw_any(const drive_turn* turn, const bundle_tables* tables, ui
     return place_at(tables->shares, 0, scenes, draw_share(turn, draw) * tables->shares[scenes]);
 }
 
-// One filling of `free` rows; the attempt's number is part of the draws. Returns the rows left
+// Fills `free` rows once; the number of the attempt is part of the draws. Returns the rows left
 // empty. slots NULL: only counts.
 static uint32_t fill_once(const drive_turn* turn,
                           const bundle_tables* tables,
@@ -248,8 +249,8 @@ static uint32_t fill_once(const drive_turn* turn,
     return free;
 }
 
-// The scene, of `count` in the order of `order`, that comes at `place` of a pass through set number
-// `set`.
+// Returns which scene, of `count` in the order of `order`, comes at `place` of a pass through set
+// number `set`.
 static uint32_t scene_of_pass(
     const drive_turn* turn, uint32_t set, uint64_t pass, uint32_t place, uint32_t count) {
     uint32_t bits = LEAST_BITS;
@@ -270,7 +271,7 @@ static uint32_t scene_of_pass(
     return place;
 }
 
-// The first place of `order`, which ascends, with a scene of at least this number.
+// Returns the first place of `order`, which ascends, with a scene of at least this number.
 static uint32_t place_of(const uint32_t* order, uint32_t count, uint32_t scene) {
     uint32_t low = 0, high = count;
     while (low < high) {
@@ -283,8 +284,8 @@ static uint32_t place_of(const uint32_t* order, uint32_t count, uint32_t scene) 
     return low;
 }
 
-// The place in `order` of draw number `draw`. Returns 0 if it falls to a set in which no scene can
-// be drawn.
+// Determines the place in `order` of draw number `draw`. Returns 0 if it falls to a set in which no
+// scene can be drawn.
 static int place_in_turn(const drive_turn* turn,
                          const bundle_tables* tables,
                          uint64_t draw,
@@ -310,7 +311,7 @@ static int place_in_turn(const drive_turn* turn,
     return 1;
 }
 
-// Takes the next scenes of the pass, of as many passes as it needs, for `free` rows.
+// Takes the next scenes of the pass, or of as many passes as it needs, for `free` rows.
 static void fill_in_turn(const drive_turn* turn, const bundle_tables* tables, uint32_t free) {
     uint32_t place;
     drive_env* env = turn->state;
@@ -343,7 +344,7 @@ static int fill_task(drive_turn* turn, const bundle_tables* tables) {
     return PV_OK;
 }
 
-// Moves those slots of the bundle that has ended whose scenes are drawn again to the front.
+// Moves the slots whose scenes are drawn again to the front of the bundle that has ended.
 static void repeat_failed(drive_turn* turn) {
     drive_env* env = turn->state;
     const uint32_t slots = env->slots;

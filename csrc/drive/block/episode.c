@@ -4,10 +4,11 @@
 // One scene of a bundle over its episode: start, step, end. Only this file writes rewards, flags
 // and masks.
 //
-// A step, in order: agents whose row ended with the last step leave; agents move; other objects
-// move (bodies.c); contacts are found; then, agent by agent: road edges, goal, reward, observation.
-// An agent's terminal row is its last; in that step the others still see its car. The scene is over
-// when no agent is left or its time is up; the next turn restarts it at frame init_step of its log.
+// The order of a step: agents whose row ended with the last step leave; agents move; other objects
+// move (bodies.c); contacts are determined; then, agent by agent: road edges, goal, reward,
+// observation. An agent's terminal row is its last; in that step the others still observe its car.
+// The scene is over when no agent is left or its time is up; the next turn restarts it at frame
+// init_step of its log.
 #include "drive/block/episode.h"
 
 #include "contract/base.h"
@@ -77,7 +78,7 @@ static void place_at_start(const drive_turn* turn, uint32_t row, const pv_frame*
 static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
     const pv_object* object = &turn->scene.objects[o];
     const pv_frame* frame = drive_frame(&turn->scene, object, drive_log_frame(turn));
-    PV_ASSERT(frame); // agents are there when the scene starts
+    PV_ASSERT(frame); // agents are in the scene when it starts
     drive_agents* agents = &turn->agents;
     agents->object[row] = o;
     place_at_start(turn, row, frame);
@@ -105,7 +106,8 @@ static void write_first_row(drive_turn* turn, uint32_t row) {
     write_flags(turn, row, 0.0f, 0, 0, 1);
 }
 
-// ... of all agents of the slot; those of traffic are empty. Returns how many are not.
+// Writes the first rows of all agents of the slot; those of traffic are empty. Returns how many are
+// not.
 static uint32_t write_first_rows(drive_turn* turn) {
     uint32_t active = 0;
     for (uint32_t row = turn->slot->row; row < turn->slot->row + turn->slot->count; row++) {
@@ -135,14 +137,14 @@ void drive_slot_start(drive_turn* turn) {
     drive_sincos_array(turn->agents.heading + slot->row, turn->agents.sine + slot->row,
                        turn->agents.cosine + slot->row, slot->count);
     drive_collect_bodies(turn);
-    drive_collisions(turn, 0); // touching at the start is no contact
+    drive_collisions(turn, 0); // touching at the start is not a contact
     const uint32_t active = write_first_rows(turn);
     turn->block->counters[DRIVE_COUNTER_ACTIVE] += active;
     turn->block->counters[DRIVE_COUNTER_IDLE] += slot->count - active;
 }
 
-// Begins a new row of an agent that returns to its start: it drives alone from now on. What it did
-// before stays in the record.
+// Begins a new row of an agent that returns to its start. It drives alone from now on. The sums of
+// its episode continue.
 static void respawn(drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
     place_at_start(turn, row,
@@ -172,9 +174,9 @@ static uint32_t remove_leavers(drive_turn* turn) {
     return active;
 }
 
-// How an agent's row ends with this step (DRIVE_END_...), 0 if it goes on. Of two behaviours that
-// end it the one that takes the agent away wins; an agent that reached its goal did so before it
-// touched anything.
+// Returns how an agent's row ends with this step (DRIVE_END_...), 0 if it continues. If two
+// behaviours end it, the one that removes the agent wins; an agent that reached its goal did so
+// before it touched anything.
 static uint32_t end_of_row(const drive_turn* turn, uint32_t row, uint32_t events) {
     static const uint32_t ends[] = {[DRIVE_IS_collision_behavior_ignore] = 0,
                                     [DRIVE_IS_collision_behavior_stop] = DRIVE_END_STAYS,
@@ -183,7 +185,7 @@ static uint32_t end_of_row(const drive_turn* turn, uint32_t row, uint32_t events
     uint32_t goal = events & DRIVE_EVENT_GOAL ? drive_end_at_goal(config) : 0;
     if ((events & DRIVE_EVENT_GOAL) && config->goal_behavior == DRIVE_IS_goal_behavior_next &&
         !drive_next_goal(turn, row))
-        goal = DRIVE_END_GONE; // its lane leads nowhere
+        goal = DRIVE_END_GONE; // its lane is a dead end
     uint32_t contact = events & DRIVE_EVENT_CONTACT ? ends[config->collision_behavior] : 0;
     uint32_t departure = events & DRIVE_EVENT_DEPARTURE ? ends[config->offroad_behavior] : 0;
     if (goal)
@@ -204,7 +206,7 @@ static int returns(const drive_turn* turn, uint32_t flags) {
            turn->block->context->autoreset != PV_DISABLED;
 }
 
-// One step of an agent that is in the scene. Returns 1 if it goes on.
+// Steps an agent that is in the scene. Returns 1 if it continues.
 static uint32_t step_agent(drive_turn* turn, uint32_t row, int out_of_time) {
     drive_near edges;
     uint32_t events, *flags = &turn->agents.flags[row];
@@ -219,7 +221,7 @@ static uint32_t step_agent(drive_turn* turn, uint32_t row, int out_of_time) {
     return !end || returns(turn, *flags);
 }
 
-// True if an agent of the slot that has a goal did not score.
+// Returns whether an agent of the slot that has a goal did not score.
 static int has_failed(const drive_turn* turn) {
     for (uint32_t row = turn->slot->row; row < turn->slot->row + turn->slot->count; row++) {
         if (!(turn->agents.flags[row] & (DRIVE_SCORED | DRIVE_NO_GOAL | DRIVE_TRAFFIC)))
@@ -235,8 +237,8 @@ void drive_slot_advance(drive_turn* turn) {
     slot->clock++;
     const int out_of_time = slot->clock >= drive_episode_steps(turn);
     const int last =
-        out_of_time ||
-        turn->state->step >= (uint32_t)turn->config->resample_steps; // no row begins in a last step
+        out_of_time || turn->state->step >=
+                           (uint32_t)turn->config->resample_steps; // no row begins in the last step
     drive_step_begin(turn);
     drive_dynamics(turn);
     drive_follow_ground(turn);
@@ -287,7 +289,8 @@ void drive_slot_cut(drive_turn* turn) {
 
 // ---- a state from outside ----
 
-// True if no step of the slot's episode is left: as drive_slot_advance finds at its end.
+// Returns whether no step of the slot's episode is left, as drive_slot_advance determines at its
+// end.
 static int is_over(const drive_turn* turn) {
     const drive_slot* slot = turn->slot;
     if (slot->clock >= drive_episode_steps(turn))
@@ -312,14 +315,13 @@ void drive_slot_set(drive_turn* turn, int was_last, int last) {
                        agents->cosine + slot->row, slot->count);
     drive_collect_bodies(turn);
     for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
-        if (was_over && !over) { // sums of an episode whose record is left already
+        if (was_over && !over) { // sums of an episode whose record is written already
             agents->flags[row] &= ~DRIVE_SCORED;
             drive_clear_sums(turn, row);
         }
         agents->goal_distance[row] = drive_goal_distance(agents, row);
-        int is_blank =
-            was_over && over &&
-            !rows->masks[turn->first_row + row]; // of a scene that ended before its bundle did
+        int is_blank = was_over && over &&
+                       !rows->masks[turn->first_row + row]; // the scene had ended before its bundle
         if (is_blank || !(agents->flags[row] & DRIVE_ACTIVE)) {
             drive_rows_blank(turn, row, 1);
             if (!(agents->flags[row] & DRIVE_ACTIVE))
@@ -337,7 +339,7 @@ void drive_slot_set(drive_turn* turn, int was_last, int last) {
         drive_observe(turn, row);
         if (stood)
             agents->seen_reach[row] =
-                reach; // a state that was just read is the same to the last byte
+                reach; // so that setting a state that was just read changes no byte
         write_flags(turn, row, 0.0f, terminal, !terminal && (over || end), 1);
     }
 }

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Where everything lies in a block's state, and the pointers to it. The only file that computes
-// such addresses.
+// Lays out a block's state and points into it. The only file that computes such addresses.
 #include "drive/block/layout.h"
 
 #include "contract/base.h"
@@ -27,7 +26,8 @@ static uint64_t place(uint64_t* end, uint64_t bytes) {
     return offset;
 }
 
-// Largest scenes of the set: room for objects and segments, most scenes in a bundle.
+// Determines the largest scenes of the set, for which room is made, and the largest number of
+// scenes in a bundle.
 static void measure_scenes(const pv_context* context, drive_block* out) {
     uint32_t smallest = out->agents, bodies = 0, segments = 0;
     for (uint32_t i = 0; i < drive_set(context->data)->scene_count; i++) {
@@ -78,7 +78,7 @@ static void place_observation(const pv_drive_config* config, drive_block* out) {
     out->numbers = (uint32_t)pv_align_up(out->numbers, ROUND);
 }
 
-// What moving agents needs. Refused settings, which describe has told about, leave no axes.
+// Sets what moving agents needs. Settings that describe has refused leave no axes.
 static void place_motion(const pv_context* context, drive_block* out) {
     const pv_drive_config* config = drive_config_of(context);
     const int limited = config->max_acceleration_mps2 > 0.0f || config->max_lateral_mps2 > 0.0f ||

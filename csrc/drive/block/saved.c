@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// States of one env: the flat form for save and load, and the readable one that peek shows and poke
-// takes.
+// States of one env: the flat form of save and load, and the readable form of peek and poke.
 #include "drive/block/saved.h"
 
 #include "contract/base.h"
@@ -27,9 +26,9 @@ int drive_save(pv_block* block, uint32_t env, uint8_t* out) {
     return PV_OK;
 }
 
-#define MOST_PLAYED 1e7f // no unit has larger numbers: metres of a map
+#define MOST_PLAYED 1e7f // no unit has larger numbers than metres of a map
 
-// True if the sums, weights and played actions of a row are finite and in range.
+// Returns whether the sums, weights and played actions of a row are finite and in range.
 static int judged_sound(const drive_turn* turn, uint32_t row) {
     int sound = 1;
     if (turn->layout->parts) {
@@ -56,8 +55,8 @@ static int goal_sound(const drive_turn* turn, uint32_t row, const pv_object* obj
     return agents->goal_x[row] == object->goal_x_m && agents->goal_y[row] == object->goal_y_m;
 }
 
-// True if a run can have left these numbers in a row: those of the scene are equal to it, the
-// others finite and in range.
+// Returns whether a run can have left these numbers in a row: those of the scene are equal to it,
+// the others finite and in range.
 static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
     const drive_agents* agents = &turn->agents;
     const pv_object* object = &turn->scene.objects[o];
@@ -89,7 +88,7 @@ static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
            goal_sound(turn, row, object);
 }
 
-// True if the agents of the slot are those of its scene.
+// Returns whether the agents of the slot are those of its scene.
 static int slot_sound(const drive_turn* turn) {
     uint32_t row = turn->slot->row, end = row + turn->slot->count, driven = 0;
     for (uint32_t o = 0; o < turn->scene.head->object_count && row < end; o++) {
@@ -102,7 +101,7 @@ static int slot_sound(const drive_turn* turn) {
     return row == end && driven;
 }
 
-// True if a step can run safely on an env that was just loaded.
+// Returns whether a step can run safely on an env that was just loaded.
 static int env_sound(drive_turn* turn) {
     const drive_env* env = turn->state;
     const uint8_t* data = turn->block->context->data;
@@ -145,9 +144,9 @@ int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
 // ---- the readable state ----
 
 // X(type, code, name, unit, low, high, count), in the order of the bytes. In rows without an agent
-// all is 0, but object, slot and surface are -1, as are the scenes that a bundle does not have. The
-// fields of `motion` are there with DRIVE_MOTION_FIELDS only, that of `traffic` where agents may be
-// traffic, those of `repeated` under replay_failed.
+// all values are 0, except that object, slot and surface are -1, as are missing scenes. The fields
+// of `motion` exist only with DRIVE_MOTION_FIELDS, that of `traffic` only where agents may be
+// traffic, those of `repeated` with replay_failed.
 #define ABSENT UINT32_MAX
 #define DRIVE_STATE(X) \
     X(float, PV_F32, x, "m", -1e6f, 1e6f, agents) \
@@ -167,7 +166,7 @@ int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
     X(uint8_t, PV_U8, offroad, "", 0.0f, 1.0f, agents) \
     X(uint8_t, PV_U8, reached, "", 0.0f, 1.0f, agents) \
     X(uint8_t, PV_U8, ended, "", 0.0f, 4.0f, \
-      agents) /* DRIVE_END_...; 0 is taken for that of the goal where it is reached */ \
+      agents) /* DRIVE_END_...; 0 stands for that of the goal where it is reached */ \
     X(uint8_t, PV_U8, alone, "", 0.0f, 1.0f, agents) \
     X(int32_t, PV_I32, slot_scene, "", -1.0f, 1e9f, slots) \
     X(int32_t, PV_I32, slot_clock, "", -1.0f, 1e9f, slots) \
@@ -263,7 +262,7 @@ static drive_view view_of(const drive_block* layout, uint8_t* bytes) {
     return view;
 }
 
-// What is summed up and drawn for each agent; 0 in rows without one.
+// Copies the sums and draws of each agent; 0 in rows without one.
 static void show_judged(const drive_turn* turn, const drive_view* view) {
     const uint32_t agents = turn->layout->agents;
     if (turn->layout->parts) {
@@ -338,10 +337,10 @@ int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
     return PV_OK;
 }
 
-// ---- a state that is given ----
+// ---- a state from outside ----
 
-// Refuses a number that is not what the bundle has: scenes decide it, or there is no agent in the
-// row.
+// Refuses a number that differs from the bundle's: the scene determines it, or the row has no
+// agent.
 static int fixed(const drive_turn* turn, const char* name, uint32_t i, double given, double own) {
     if (given == own)
         return PV_OK;
@@ -350,15 +349,14 @@ static int fixed(const drive_turn* turn, const char* name, uint32_t i, double gi
                           own);
 }
 
-// How the row ends in the given state.
+// Returns how the row ends in the state.
 static uint32_t end_given(const pv_drive_config* config, const drive_view* view, uint32_t i) {
     if (view->ended[i] || !view->reached[i] || view->alone[i])
         return view->ended[i];
     return drive_end_at_goal(config);
 }
 
-// Refuses an end that the settings do not know, and one that does not fit the agent's other
-// numbers.
+// Refuses an end that the settings do not allow, or that does not fit the agent's other numbers.
 static int check_end(const drive_turn* turn, const drive_view* view, uint32_t i) {
     const pv_drive_config* config = turn->config;
     const uint32_t end = end_given(config, view, i);
@@ -388,7 +386,7 @@ static int check_end(const drive_turn* turn, const drive_view* view, uint32_t i)
         i);
 }
 
-// How the row's car is driven in the given state: DRIVE_BY_..., 0 by the policy.
+// Returns how the row's car is driven in the state: DRIVE_BY_..., 0 by the policy.
 static uint32_t traffic_given(const drive_turn* turn, const drive_view* view, uint32_t i) {
     static const uint32_t flags[] = {0, DRIVE_BY_IDM, DRIVE_BY_LOG};
     return turn->layout->traffic ? flags[view->traffic[i]] : 0;

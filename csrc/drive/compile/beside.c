@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See beside.h. Probes that follow each other lie close together, so segments are looked for around
-// CHUNK of them at once.
+// See beside.h. Consecutive probes lie close together, so segments are searched for around CHUNK of
+// them together.
 #include "drive/compile/beside.h"
 
 #include <math.h>
@@ -17,14 +17,14 @@ typedef struct probe {
 
 typedef struct search {
     const pv_lane_segments* segments;
-    uint32_t* some;    // (count,) segments close to the chunk at work, ascending
+    uint32_t* some;    // (count,) segments close to the current chunk, ascending
     uint64_t* seen_by; // (2, lanes) the last probe, counted from 1, that has seen a lane to its
                        // right, to its left
     pv_lane_sight* sights;
     uint64_t room, found;
 } sight_search;
 
-// Lists the segments that a probe of the chunk may have beside it. Returns how many there are.
+// Lists the segments that may lie next to a probe of the chunk. Returns how many there are.
 static uint32_t collect(const sight_search* search, const probe* probes, uint32_t count) {
     const pv_lane_segments* s = search->segments;
     double left = INFINITY, right = -INFINITY, low = INFINITY, high = -INFINITY;
@@ -35,7 +35,7 @@ static uint32_t collect(const sight_search* search, const probe* probes, uint32_
     }
     for (uint32_t i = 0; i < s->count; i++) {
         float reach = s->half[i] + s->ahead_m +
-                      (float)s->farthest_m; // no probe farther from the midpoint is beside it
+                      (float)s->farthest_m; // no probe farther from the midpoint is next to it
         search->some[found] = i;
         found += ((double)(s->x[i] + reach) >= left) & ((double)(s->x[i] - reach) <= right) &
                  ((double)(s->y[i] + reach) >= low) & ((double)(s->y[i] - reach) <= high);
@@ -43,7 +43,7 @@ static uint32_t collect(const sight_search* search, const probe* probes, uint32_
     return found;
 }
 
-// Adds the lanes that one probe, number `number` counted from 1, has beside it.
+// Adds the lanes that lie next to one probe, number `number` counted from 1.
 static void look(sight_search* search, const probe* from, uint64_t number, uint32_t some) {
     const pv_lane_segments* s = search->segments;
     uint32_t own = from->segment;
@@ -72,7 +72,7 @@ static void look(sight_search* search, const probe* from, uint64_t number, uint3
 }
 
 // Cuts segments into probes, CHUNK at a time, from piece `piece` of segment `segment` on. Returns
-// how many.
+// how many there are.
 static uint32_t cut(const pv_lane_segments* s,
                     const uint32_t* pieces,
                     uint32_t* segment,

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Which lanes run beside which, seen from points along them. Runs in the learner, when drive_env
-// compiles a scene; the caller owns all arrays. drive_env/scenes/lanes.py makes neighbours of what
-// is seen.
+// Determines which lanes run next to each other, seen from points along them. Runs in the learner,
+// when drive_env compiles a scene; the caller owns all arrays. drive_env/scenes/lanes.py turns the
+// result into neighbours.
 #pragma once
 
 #include "contract/base.h"
@@ -26,8 +26,8 @@ typedef struct pv_lane_sight {
 } pv_lane_sight;
 
 // Looks from the middles of pieces of the segments (segment i is cut into pieces[i]), in their
-// order, and writes to `sights` each other lane that is seen beside, once for each side, as far as
-// there is room. Returns how many there are; -1 if more than `most` pairs of pieces and segments
+// order, and writes to `sights` each other lane that lies next to one, once for each side, as far
+// as there is room. Returns how many there are; -1 if more than `most` pairs of pieces and segments
 // lie close together, -2 if memory is short.
 int64_t pv_drive_lanes_beside(const pv_lane_segments* segments,
                               const uint32_t* pieces,

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See columns.h. Nothing but whole lists is understood here: a list is taken out only if each of
-// its characters is what JSON allows there, so the rest is JSON if and only if the text was, and
-// whatever is odd stays for a parser that can say why.
+// See columns.h. Only whole lists are understood here: a list is taken out only if each of its
+// characters is allowed there by JSON, so the rest is JSON if and only if the text was, and
+// anything odd stays for a parser that can explain it.
 //
-// Numbers are rounded as IEEE 754 and Python round them. w * 10^e is computed from two numbers that
-// are exact as doubles where both are (Clinger 1990); else from the quotient of w and a power of
-// five, both below 2^64, to 63 bits or more and with its remainder, which is enough to round it
-// once; and by strtod where numbers are too long, too large or too small for that.
+// Numbers are rounded as in IEEE 754 and Python. w * 10^e is computed from two numbers that are
+// exact as doubles if both are (Clinger 1990); else from the quotient of w and a power of five,
+// both below 2^64, to 63 bits or more and with its remainder, which is enough to round it once; and
+// by strtod if numbers are too long, too large or too small for that.
 #include "drive/compile/columns.h"
 
 #include <locale.h>
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_DIGITS 19 // a number of so many fits into 64 bits
+#define MOST_DIGITS 19 // a number with this many digits fits into 64 bits
 #define MOST_FIVES 27  // and so does this power of five
 #define EXACT_POWER 22 // 10^22 is exact as a double
 #define EXACT_WHOLE (1ull << 53)
@@ -28,7 +28,7 @@ typedef struct reader {
     const char *at, *end;
     double* values;
     uint64_t value_count;
-    double largest; // of the list at work
+    double largest; // of the current list
 } reader;
 
 static const double powers[EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -71,7 +71,8 @@ static double power_of_two(int e) {
     return v;
 }
 
-// w / 10^k, rounded to the nearest double, ties to even, for 0 < w and 0 <= k <= MOST_FIVES.
+// Returns w / 10^k, rounded to the nearest double, ties to even, for 0 < w and 0 <= k <=
+// MOST_FIVES.
 static double quotient(uint64_t w, int k) {
     uint64_t divisor = fives[k];
     int left = __builtin_clzll(w), down = __builtin_clzll(divisor);
@@ -85,7 +86,7 @@ static double quotient(uint64_t w, int k) {
     return (double)whole * power_of_two(spare - 63 + down - left - k);
 }
 
-// Sets `out` to w * 10^e. Returns 0 where that is not computed here.
+// Sets `out` to w * 10^e. Returns 0 if that is not computed here.
 static int decimal(uint64_t w, int e, double* out) {
     int exact = w <= EXACT_WHOLE && e >= -EXACT_POWER && e <= EXACT_POWER;
     if (exact)
@@ -110,7 +111,7 @@ static void skip_space(reader* r) {
         r->at++;
 }
 
-// Takes a character, and white space before and behind it. Returns 0 if it is not there.
+// Reads a character, and white space around it. Returns 0 if the next one is another.
 static int take(reader* r, char wanted) {
     skip_space(r);
     if (peek(r) != wanted)
@@ -190,7 +191,7 @@ static int flag(reader* r, double* out) {
 }
 
 // Reads an object with the keys x, y and perhaps z, each once, in any order, into out (3,). Returns
-// how many, 0 if it is another.
+// how many, 0 for any other text.
 static uint32_t point(reader* r, double* out) {
     uint32_t seen = 0, count = 0;
     if (!take(r, '{'))
@@ -212,8 +213,8 @@ static uint32_t point(reader* r, double* out) {
     return seen == (1u << count) - 1 ? count : 0; // x, x y, x y z
 }
 
-// Reads a list of one kind (PV_LIST_FLAGS, PV_LIST_NUMBERS, else points) behind its bracket.
-// Returns 0 if it is another.
+// Reads a list of one kind (PV_LIST_FLAGS, PV_LIST_NUMBERS, else points) after its bracket. Returns
+// 0 for any other text.
 static int list(reader* r, uint32_t kind, pv_json_list* found) {
     *found = (pv_json_list){.first = r->value_count};
     r->largest = 0.0;
@@ -235,7 +236,7 @@ static int list(reader* r, uint32_t kind, pv_json_list* found) {
     return take(r, ']');
 }
 
-// What is under a key: PV_LIST_FLAGS, PV_LIST_NUMBERS, 2 for points, -1 for nothing that is taken
+// Returns what is under a key: PV_LIST_FLAGS, PV_LIST_NUMBERS, 2 for points, -1 if it is not taken
 // out.
 static int kind_of(const char* key, size_t size) {
 #define IS(name) (size == sizeof name - 1 && memcmp(key, name, sizeof name - 1) == 0)
@@ -250,7 +251,7 @@ static int holds_items(const char* key, size_t size) {
     return IS("objects") || IS("roads");
 }
 
-// Passes over a string, whose first quote is read. Returns 0 if it begins with the mark, or may do
+// Skips a string whose first quote has been read. Returns 0 if it begins with the mark, or may do
 // so when it is decoded.
 static int pass_string(reader* r) {
     if (peek(r) == PV_LIST_MARK)

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Takes the long lists of numbers out of the JSON text of a scene: what is left is short enough for
-// any JSON parser. Runs in the learner, when drive_env reads a scene; the caller owns all arrays.
-// drive_env/scenes/columns.py puts the lists back.
+// Takes the long lists of numbers out of the JSON text of a scene, so that the rest is short enough
+// for any JSON parser. Runs in the learner, when drive_env reads a scene; the caller owns all
+// arrays. drive_env/scenes/columns.py puts the lists back.
 #pragma once
 
 #include "contract/base.h"

@@ -20,7 +20,7 @@ typedef struct stretch {
     uint64_t first, last;
 } stretch;
 
-// One polyline at work.
+// The polyline that is being simplified.
 typedef struct polyline {
     uint32_t axes;
     uint64_t count;   // of its points, without repeated ones
@@ -37,12 +37,12 @@ static double square(double v) {
     return v * v;
 }
 
-// Whether a point lies within a distance of another.
+// Returns whether a point lies within a distance of another.
 static int is_within(const double* point, double x, double y, double distance_m) {
     return square(point[0] - x) + square(point[1] - y) <= square(distance_m);
 }
 
-// Drops points that coincide with the one kept before them; `out` may be `points`. Returns how many
+// Drops points that coincide with the previous one kept; `out` may be `points`. Returns how many
 // are left.
 static uint64_t distinct(const double* points, uint64_t count, uint32_t axes, double* out) {
     uint64_t kept = 0;
@@ -57,7 +57,7 @@ static uint64_t distinct(const double* points, uint64_t count, uint32_t axes, do
 
 // Returns the point between two others that is farthest from the straight line between them, the
 // first of several; `first` if none is farther than the tolerance. Heights count too, scaled so
-// that HEIGHT_M is as much as the tolerance.
+// that HEIGHT_M equals the tolerance.
 static uint64_t farthest(const polyline* line, uint64_t first, uint64_t last) {
     uint32_t axes = line->axes;
     const double *from = line->points + first * axes, *to = line->points + last * axes;
@@ -80,8 +80,8 @@ static uint64_t farthest(const polyline* line, uint64_t first, uint64_t last) {
     return worst;
 }
 
-// Finds which of at least two points a simplified polyline keeps. Returns 0 if that would take time
-// by the square of their number.
+// Determines which of at least two points a simplified polyline keeps. Returns 0 if the time would
+// grow with the square of their number.
 static int find_corners(polyline* line, uint8_t* keep) {
     uint64_t depth = 0, looks = 0, last = line->count - 1;
     memset(keep, 0, line->count);
@@ -117,7 +117,7 @@ static uint64_t piece_of(const polyline* line, uint64_t point, uint64_t piece) {
     return piece;
 }
 
-// How far along the piece from a to b the foot of a point lies, 0 to 1.
+// Returns how far along the piece from a to b the foot of a point lies, 0 to 1.
 static double share_of(const double* point, const double* a, const double* b) {
     double x = b[0] - a[0], y = b[1] - a[1], length2 = x * x + y * y;
     double share = ((point[0] - a[0]) * x + (point[1] - a[1]) * y) /
@@ -159,8 +159,8 @@ static void add_equations(polyline* line, double* ends) {
     }
 }
 
-// Solves the equations, whose matrix has three diagonals, is symmetric and positive, and keeps the
-// first and the last point: elimination from the second row on, then the rows backwards.
+// Solves the equations, whose matrix has three diagonals and is symmetric and positive, and keeps
+// the first and the last point: elimination from the second row on, then the rows backwards.
 static void solve(polyline* line) {
     uint32_t axes = line->axes;
     uint64_t n = line->corners;
@@ -183,7 +183,7 @@ static void solve(polyline* line) {
     }
 }
 
-// Whether the fitted points and the line through them keep to the tolerance.
+// Returns whether the fitted points and the line through them keep to the tolerance.
 static int fit_holds(const polyline* line) {
     uint32_t axes = line->axes;
     uint64_t piece = 0;
@@ -205,7 +205,7 @@ static int fit_holds(const polyline* line) {
     return 1;
 }
 
-// Writes what is left of one line and returns how many points that are.
+// Writes the points kept of one line and returns how many there are.
 static uint64_t write_line(polyline* line, int fitted, double* ends, double* out) {
     uint32_t axes = line->axes;
     for (uint64_t c = 0; c < line->corners; c++) {

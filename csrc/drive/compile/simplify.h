@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Turns dense polylines into few straight segments, within a tolerance. Runs in the learner, when
-// drive_env reads a scene; the caller owns all arrays. drive_env/scenes/geometry.py says what comes
-// out.
+// Simplifies dense polylines to few straight segments, within a tolerance. Runs in the learner,
+// when drive_env reads a scene; the caller owns all arrays. drive_env/scenes/geometry.py describes
+// the result.
 #pragma once
 
 #include "contract/base.h"
 
 /* [cffi] */
 // Simplifies `lines` polylines. Line i has sizes[i] of the points (a row of `axes` finite numbers
-// each, 2 or 3: x y z in metres), which lie one line after another; `fitted` says which of them are
-// fitted besides. Writes what is left of all lines to `out`, which has room for as many points and
-// may not overlap, and the number of points of each line to `kept`. Returns how many there are in
-// all; -1 - i if line i is too crooked, INT64_MIN if memory is short.
+// each, 2 or 3: x y z in metres), which lie one line after another; `fitted` says which lines are
+// fitted in addition. Writes the points kept of all lines to `out`, which has room for as many
+// points and may not overlap, and the number of points of each line to `kept`. Returns how many
+// there are in all; -1 - i if line i is too crooked, INT64_MIN if memory is short.
 int64_t pv_drive_simplify(const double* points,
                           uint32_t axes,
                           const uint64_t* sizes,

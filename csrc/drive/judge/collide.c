@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: MIT
 //
 // Contacts of full-size oriented boxes: of agents with other objects and with road edges. Each pair
-// is checked once, and only if the circles around the two boxes touch, which few do. Where the
-// scene has levels (height.c), boxes touch if their heights overlap too; for that they count as at
-// least LEAST_HEIGHT_M tall, which keeps what is on one level in contact.
+// is checked once, and only if the circles around the two boxes touch, which is rare. In scenes
+// with levels (height.c) boxes touch only if their heights overlap too; for that each counts as at
+// least LEAST_HEIGHT_M tall, so that objects on one level stay in contact.
 //
 // A contact counts in the step in which it begins. Whether a pair touched before is computed again
-// from the poses before the step. So there is nothing to save, and hitting a second car counts
-// while the first one still touches.
+// from the poses before the step. So nothing has to be saved, and hitting a second car counts while
+// the first one still touches.
 #include "drive/judge/collide.h"
 
 #include "contract/base.h"
@@ -32,7 +32,8 @@ typedef struct box {
     float x, y, cosine, sine, half_length, half_width, ground;
 } box;
 
-// True if two boxes overlap or touch: no side of one separates them (separating axis theorem).
+// Returns whether two boxes overlap or touch: no side of one separates them (separating axis
+// theorem).
 PV_INLINE int boxes_touch(box a, box b) {
     float dx = b.x - a.x, dy = b.y - a.y;
     float c = drive_abs(a.cosine * b.cosine + a.sine * b.sine),
@@ -52,7 +53,7 @@ static box box_now(const drive_bodies* bodies, uint32_t i) {
                  bodies->half_length[i], bodies->half_width[i], bodies->ground[i]};
 }
 
-// True if the heights of bodies i and j overlap, or if the scene has one level.
+// Returns whether the heights of bodies i and j overlap; always so in scenes with one level.
 static int levels_touch(
     const drive_turn* turn, uint32_t i, uint32_t j, float ground_i, float ground_j) {
     const uint32_t* object = turn->scratch.bodies.object;
@@ -63,7 +64,7 @@ static int levels_touch(
     return ground_i <= ground_j + height_j && ground_j <= ground_i + height_i;
 }
 
-// The body's box before this step. Returns 0 if it was not there.
+// Computes the body's box before this step. Returns 0 if it was not in the scene.
 static int box_before(const drive_turn* turn, uint32_t i, box* out) {
     *out = box_now(&turn->scratch.bodies, i);
     int32_t row = turn->scratch.bodies.row[i];
@@ -103,7 +104,7 @@ static int box_before(const drive_turn* turn, uint32_t i, box* out) {
 #define STANDS_MPS 0.1f // slower is standing
 #define STRIP_M 0.1f
 
-// The part of body i's box behind its front (way 1) or rear (way -1), `deep` metres of it.
+// Returns the part of body i's box behind its front (way 1) or rear (way -1), `deep` metres of it.
 static box strip_of(const drive_bodies* bodies, uint32_t i, float way, float deep) {
     box strip = box_now(bodies, i);
     float half = drive_min(0.5f * deep, strip.half_length),
@@ -114,10 +115,10 @@ static box strip_of(const drive_bodies* bodies, uint32_t i, float way, float dee
     return strip;
 }
 
-// Whether a contact that begins is the fault of agent i: after the rules of nuPlan's metric "no
-// at-fault collisions". It is where it moves, and the other one stands, or the end that goes first
-// meets it; and where they meet side by side (not at its other end) while it does not follow a
-// lane. How deep the ends are: what the cars move in a step, and 10 cm.
+// Returns whether a contact that begins is the fault of agent i, by the rules of nuPlan's metric
+// "no at-fault collisions". It is if the agent moves and either the other one stands or the agent's
+// leading end touches it; and, where they touch side by side (not at the agent's other end), if the
+// agent does not follow a lane. The ends are as deep as the cars move in a step, plus 10 cm.
 static int is_at_fault(const drive_turn* turn, uint32_t i, uint32_t j) {
     const drive_bodies* bodies = &turn->scratch.bodies;
     float speed = bodies->speed[i], other = drive_abs(bodies->speed[j]),
@@ -135,8 +136,9 @@ static int is_at_fault(const drive_turn* turn, uint32_t i, uint32_t j) {
     return !drive_follows_lane(turn, (uint32_t)bodies->row[i]);
 }
 
-// Keeps of an agent's first contact what says who hit whom. The poses are those before the step, in
-// which a side of one box still separates the two; where one of them was not there, those after it.
+// Records an agent's first contact, so that one can tell who hit whom. The poses are those before
+// the step, when a side of one box still separated the two; if one of them was not in the scene
+// then, those after it.
 static void keep_contact(const drive_turn* turn, uint32_t i, uint32_t j, int fault) {
     const drive_bodies* bodies = &turn->scratch.bodies;
     const drive_judged* judged = &turn->judged;
@@ -192,14 +194,14 @@ PV_CLONES static void circles_touch(const drive_bodies* bodies,
                                     uint8_t* restrict touch) {
     float x = bodies->x[i], y = bodies->y[i], radius = bodies->radius[i];
     uint32_t end = (bodies->count + PV_LANES - 1) / PV_LANES *
-                   PV_LANES; // what stands behind the bodies is far away
+                   PV_LANES; // the points behind the bodies are far away
     for (uint32_t j = 0; j < end; j++) {
         float dx = bodies->x[j] - x, dy = bodies->y[j] - y, reach = radius + bodies->radius[j];
         touch[j] = dx * dx + dy * dy <= reach * reach;
     }
 }
 
-// Checks agent i with all bodies but the agents before it, which have checked it already.
+// Checks agent i against all bodies except the agents before it, which have done so already.
 static void check_agent(drive_turn* turn, uint32_t i, int moved) {
     const drive_bodies* bodies = &turn->scratch.bodies;
     uint8_t* touch = turn->scratch.touch;
@@ -231,8 +233,8 @@ void drive_collisions(drive_turn* turn, int moved) {
 
 // ---- road edges ----
 
-// True if a segment meets the box of agent `row` (separating axis theorem: the box's two axes and
-// the segment's normal).
+// Returns whether a segment touches the box of agent `row` (separating axis theorem: the box's two
+// axes and the segment's normal).
 static int edge_meets_box(const drive_turn* turn, uint32_t row, uint32_t s) {
     const drive_agents* agents = &turn->agents;
     const drive_scene* scene = &turn->scene;
@@ -246,8 +248,8 @@ static int edge_meets_box(const drive_turn* turn, uint32_t row, uint32_t s) {
            drive_abs(dx * scene->uy[s] - dy * scene->ux[s]) <= half_length * uy + half_width * ux;
 }
 
-// True if the centre's path of this step crosses a segment. At 30 m/s a car moves three metres per
-// step: more than its width.
+// Returns whether the centre's path of this step crosses a segment. At 30 m/s a car moves three
+// metres per step: more than its width.
 static int path_crosses(const drive_turn* turn, uint32_t row, uint32_t s) {
     const drive_scene* scene = &turn->scene;
     float ux = scene->ux[s], uy = scene->uy[s];

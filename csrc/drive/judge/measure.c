@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Measures an agent's step, where a term of the reward or the metrics ask for it: accelerations,
-// the lane, the log, what is ahead.
+// Measures an agent's step as far as a term of the reward or the metrics need it: accelerations,
+// the lane, the log, the object ahead.
 #include "drive/judge/measure.h"
 
 #include "drive/motion/height.h"
@@ -18,10 +18,10 @@
 #define LANE_TURN_COST_M \
     3.0f // a lane that leads elsewhere is taken only where no other is that much nearer
 #define LANE_TURN_COSINE 0.8660254f // ... which is more than 30 degrees off
-#define FOLLOWED_COSINE 0.2588190f  // 75 degrees: what is ahead drives the same way
+#define FOLLOWED_COSINE 0.2588190f  // 75 degrees: the object ahead drives the same way
 #define ALIGNED_COSINE 0.9848078f   // 10 degrees
 #define SMALL_OVERLAP_M 0.5f
-#define LEVEL_M 3.0f // what is farther above or below is on another level
+#define LEVEL_M 3.0f // objects farther above or below are on another level
 
 void drive_step_begin(const drive_turn* turn) {
     if (!(turn->layout->parts & DRIVE_PART_MOTION))
@@ -33,9 +33,9 @@ void drive_step_begin(const drive_turn* turn) {
            turn->slot->count * sizeof(float));
 }
 
-// Differences of speed and heading, so that they hold for every way of moving. The path's lateral
-// acceleration is speed * yaw rate; jerk is the change of the acceleration along the heading, known
-// from the second step on.
+// Measures by differences of speed and heading, which work for every way of moving. The path's
+// lateral acceleration is speed * yaw rate; jerk is the change of the acceleration along the
+// heading, known from the second step on.
 static void measure_motion(const drive_turn* turn, uint32_t row, drive_outcome* step) {
     const drive_agents* agents = &turn->agents;
     float per_s = 1.0f / turn->scene.head->dt_s;
@@ -47,10 +47,10 @@ static void measure_motion(const drive_turn* turn, uint32_t row, drive_outcome* 
                      : 0.0f;
 }
 
-// The car's lane is the segment of a lane within reach with the least distance, to which 3 m are
-// added where the lane leads more than 30 degrees away from the car's direction: its heading, and
-// the opposite while it backs. So a crossing lane is not taken for the own one, and the oncoming
-// lane only where there is no other (the rule of PufferDrive's lane metric).
+// Measures the car's lane: the segment of a lane within reach with the least distance, to which 3 m
+// are added if the lane leads more than 30 degrees away from the car's direction (its heading, or
+// the opposite while it backs up). So a crossing lane is not taken for the car's own, and the
+// oncoming lane only if no other is near (the rule of PufferDrive's lane metric).
 static void measure_lane(const drive_turn* turn, uint32_t row, drive_outcome* step) {
     const drive_agents* agents = &turn->agents;
     const drive_scene* scene = &turn->scene;
@@ -94,8 +94,8 @@ int drive_follows_lane(const drive_turn* turn, uint32_t row) {
 
 // ---- red lights ----
 
-// True if the path from (x0, y0) to (x1, y1) crosses the control's stop line in the direction of
-// its traffic.
+// Returns whether the path from (x0, y0) to (x1, y1) crosses the control's stop line in the
+// direction of its traffic.
 static int crosses_line(const pv_control* control, float x0, float y0, float x1, float y1) {
     float lx = control->line_x1_m - control->line_x0_m,
           ly = control->line_y1_m - control->line_y0_m; // to the right
@@ -149,10 +149,10 @@ static void measure_log(const drive_turn* turn, uint32_t row, drive_outcome* ste
     step->log_distance = drive_sqrt(dx * dx + dy * dy);
 }
 
-// Time to collision with the nearest object that the car follows, at constant speeds (Montali et
-// al., "The Waymo Open Sim Agents Challenge", NeurIPS 2023, appendix): its box lies ahead, overlaps
-// the strip that the car's box sweeps straight on, and heads the same way: within 75 degrees, or
-// within 10 where it overlaps the strip by less than half a metre.
+// Returns the time to collision with the nearest object that the car follows, at constant speeds
+// (Montali et al., "The Waymo Open Sim Agents Challenge", NeurIPS 2023, appendix): its box lies
+// ahead, overlaps the strip that the car's box sweeps straight on, and heads the same way: within
+// 75 degrees, or within 10 if it overlaps the strip by less than half a metre.
 static float time_to_collision(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
     const drive_bodies* bodies = &turn->scratch.bodies;

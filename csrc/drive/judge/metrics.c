@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What an agent's episode adds up to, and the episode records (DRIVE_RECORD_VALUES) that are made
-// of it.
+// The sums of an agent's episode, and the episode records (DRIVE_RECORD_VALUES) that are made of
+// them.
 #include "drive/judge/metrics.h"
 
 #include "contract/env.h"
@@ -45,8 +45,8 @@ void drive_clear_sums(const drive_turn* turn, uint32_t row) {
     judged->least_ttc[row] = DRIVE_MOST_TTC_S;
 }
 
-// At the end of a span: whether it was comfortable, and how far the car is from the path of its
-// log. Jerk is known from the second span on.
+// Ends a span: whether it was comfortable, and how far the car is from the path of its log. Jerk is
+// known from the second span on.
 static void add_span(const drive_turn* turn, uint32_t row) {
     const drive_judged* judged = &turn->judged;
     const float speed = turn->agents.speed[row], heading = turn->agents.heading[row];

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What episode records hold (metrics.c), and the limits that their rates go by.
+// The values of episode records (metrics.c), and the limits behind their rates.
 #pragma once
 
 #include "contract/base.h"
@@ -16,7 +16,7 @@
 #define DRIVE_COMFORT_JERK 4.13f
 #define DRIVE_COMFORT_YAW_RATE 0.95f
 
-// What counts as lawful beside red lights and the side of the road.
+// What counts as lawful, besides red lights and the side of the road.
 #define DRIVE_STANDS_MPS 0.5f      // slower than this a car stands
 #define DRIVE_STOP_M 10.0f         // it stopped at a line if it stood no farther before it
 #define DRIVE_OVER_LIMIT_MPS 2.23f // faster than the limit by more: nuPlan's bound, 5 mph
@@ -29,7 +29,7 @@
     X(offroads)   /* agents that touched a road edge */ \
     X(score)      /* agents that reached their goal with neither until then */ \
     X(goal_steps) /* steps to the goal, of those that reached it */ \
-    X(complete)   /* 1: the episode ended by itself; 0: the bundle was redrawn */ \
+    X(complete)   /* 1: the episode was complete; 0: the bundle was redrawn before its end */ \
     X(contacts) \
     X(departures)  /* times an agent began to touch a road edge */ \
     X(progress_m)  /* metres by which goals came nearer */ \
@@ -60,7 +60,7 @@
     X(peak_braking) \
     X(peak_lateral) \
     X(peak_jerk) \
-    X(logged)      /* agents whose log goes on while they drive */ \
+    X(logged)      /* agents whose log continues while they drive */ \
     X(ade_m)       /* of these: mean distance from where the log has them */ \
     X(fde_m)       /* of these: the last such distance */ \
     X(timed_steps) /* steps to the goal, of agents that reach it and whose log does */ \

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Judges an agent's step: whether it left the road or reached its goal, and what it is paid.
+// Judges an agent's step: whether it left the road or reached its goal, and its reward.
 //
 // The reward is the sum of weight * value over the terms of DRIVE_REWARDS. Weights are the settings
 // reward_<name>, the same for all; or, for terms that have a range, they are drawn uniformly from
@@ -23,8 +23,8 @@
 
 #define FIRST_DRAW 0x40000000u // draws below are the bundle's
 #define HASTE \
-    2.0f // times distance over time left: who always drives this fast arrives, over 45 m, with a
-         // fifth of the time left
+    2.0f // times distance over time left: at this speed a car 45 m away arrives with a fifth of the
+         // time left
 
 const pv_drive_reward* pv_drive_rewards(uint32_t* count) {
     static const pv_drive_reward rewards[] = {
@@ -179,7 +179,7 @@ static float pay(const drive_turn* turn, uint32_t row, const drive_outcome* step
 
 // ---- a step ----
 
-// True if this step's path of the centre comes within the goal radius.
+// Returns whether this step's path of the centre comes within the goal radius.
 static int path_meets_goal(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
     float x0 = turn->scratch.old_x[row], y0 = turn->scratch.old_y[row];
@@ -205,7 +205,7 @@ static void reach_goal(drive_turn* turn, uint32_t row, drive_outcome* step) {
     agents->goal_step[row] = turn->slot->clock;
 }
 
-// Whether the agent came nearer to its goal, and reached it.
+// Determines whether the agent came nearer to its goal, and reached it.
 static void judge_goal(drive_turn* turn, uint32_t row, drive_outcome* step) {
     drive_agents* agents = &turn->agents;
     float distance = drive_goal_distance(agents, row);

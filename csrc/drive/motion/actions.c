@@ -98,7 +98,7 @@ static int refuse(char* text, const char* what) {
     return pv_describe_error(text, PV_ERROR_CONFIG, "drive: %s", what);
 }
 
-// Takes the values of one axis: the user's, or the model's own.
+// Sets the values of one axis: the user's, or the model's own.
 static void fill_axis(const pv_drive_axis* own,
                       const float* given,
                       uint32_t count,
@@ -202,7 +202,6 @@ void drive_previous_action(const drive_turn* turn, uint32_t row, float* action) 
         drive_action_read(turn, row, action);
 }
 
-// Takes what the action space has nearest to `action`.
 void drive_action_fit(const pv_drive_config* config, const drive_axes* axes, float* action) {
     for (uint32_t i = 0; i < axes->count; i++) {
         const drive_axis* axis = &axes->axes[i];

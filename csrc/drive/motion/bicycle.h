@@ -4,10 +4,10 @@
 // The bicycle model and its limits, for one body (models.c) and for arrays of them (dynamics.c): no
 // branches, and the same bytes from both.
 //
-// Limits, in this order, each with the state that the step before has left: the acceleration is cut
-// to +-max_acceleration_mps2, then to what max_jerk_mps3 lets it change in a step; the steering
-// angle to what max_steering_rate_radps lets it change; the speed to its limits; last the curvature
-// of the path to max_lateral_mps2 / v^2 (the tyres slip: the wheels stay as they are).
+// Limits, in this order, each with the state that the previous step has left: the acceleration is
+// clipped to +-max_acceleration_mps2, then its change to max_jerk_mps3; the change of the steering
+// angle to max_steering_rate_radps; the speed to its limits; last the curvature of the path to
+// max_lateral_mps2 / v^2 (the tyres slip, the wheels do not turn).
 #pragma once
 
 #include "drive/motion/models.h"
@@ -29,14 +29,14 @@ PV_INLINE float drive_limited_steering(const drive_mover* mover,
     return drive_clamp(wanted, body->steering - change, body->steering + change);
 }
 
-// What the front wheels do to a car: slip angle at its centre, and yaw rate per speed and inverse
-// wheelbase.
+// The effect of the front wheels on a car: slip angle at its centre, and yaw rate per speed and
+// inverse wheelbase.
 typedef struct drive_wheels {
     float cosine, sine; // of the slip angle
     float turn;         // cos(slip) * tan(steering)
 } drive_wheels;
 
-// slip = atan(tan(steering) / 2), without a division by cos(steering).
+// Computes slip = atan(tan(steering) / 2) without a division by cos(steering).
 PV_INLINE drive_wheels drive_wheels_of(float steering) {
     float sine, cosine;
     pv_sincos(drive_wrap(steering), &sine, &cosine);
@@ -45,8 +45,8 @@ PV_INLINE drive_wheels drive_wheels_of(float steering) {
     return (drive_wheels){drive_abs(cosine) * inverse, 0.5f * turn, turn};
 }
 
-// Cuts the turn to what the tyres hold. slip_follows: the slip angle is that of the path, sin(slip)
-// = turn / 2.
+// Limits the turn to the grip of the tyres. slip_follows: the slip angle is that of the path,
+// sin(slip) = turn / 2.
 PV_INLINE drive_wheels drive_grip(
     const drive_mover* mover, float speed, float wheelbase, int slip_follows, drive_wheels at) {
     float most = mover->max_lateral * wheelbase / drive_max(speed * speed, 1e-6f);

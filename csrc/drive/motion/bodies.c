@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Bodies: all objects that are in the scene at this step, agents and others, in object order.
-// Others follow their log, and are gone before it begins and after it has ended; or they stay where
-// they are when the scene starts, or drive (follow.c).
+// Others follow their log, and exist from its beginning to its end; or they stay where they are
+// when the scene starts, or drive (follow.c).
 #include "drive/motion/bodies.h"
 
 #include "contract/base.h"
@@ -22,9 +22,9 @@
 #define NO_FOLLOWER UINT32_MAX
 
 // Lists objects [from, end) that follow their log or stand, from body i on: their numbers and
-// frames. Who is there is not foreseen, so each is listed, and only counted if it is. Frame 0
-// stands for those that are not: a scene that is driven has an agent, and it has frames. Returns
-// the next body.
+// frames. Whether an object is in the scene cannot be predicted, so each is written, and only
+// counted if it is. Frame 0 stands for those that are not; it exists, since a scene that is driven
+// has an agent with frames. Returns the next body.
 static uint32_t list_logged(const drive_turn* turn, uint32_t from, uint32_t end, uint32_t i) {
     const pv_object* objects = turn->scene.objects;
     const pv_frame* frames = turn->scene.frames;
@@ -44,8 +44,7 @@ static uint32_t list_logged(const drive_turn* turn, uint32_t from, uint32_t end,
     return i;
 }
 
-// Lists what the log does not move: an agent by its row, or a follower. Its pose is filled in
-// later.
+// Lists a body that no log moves: an agent by its row, or a follower. Its pose is filled in later.
 static uint32_t list_driven(drive_turn* turn, uint32_t o, int32_t row, uint32_t i) {
     drive_bodies* bodies = &turn->scratch.bodies;
     bodies->object[i] = o;
@@ -55,9 +54,9 @@ static uint32_t list_driven(drive_turn* turn, uint32_t o, int32_t row, uint32_t 
     return i + 1;
 }
 
-// Lists what follower k drives, or what its log moves if that is NO_FOLLOWER. Out of line: with it
-// in list_bodies the loop over logs is no longer inlined there, and a step of real scenes takes 2
-// to 5 % longer.
+// Lists the vehicle of follower k, or one that its log moves if that is NO_FOLLOWER. It is kept out
+// of line: within list_bodies the compiler would no longer inline the loop over logs, and a step of
+// real scenes would take 2 to 5 % longer.
 __attribute__((noinline, cold)) static uint32_t list_traffic(drive_turn* turn,
                                                              uint32_t o,
                                                              uint32_t k,
@@ -77,7 +76,7 @@ typedef uint32_t four_bits __attribute__((vector_size(16)));
 #define FOUR(a, b, ...) __builtin_shuffle(a, b, (four_ints){__VA_ARGS__})
 #endif
 
-// The first four numbers of four records, an array per number.
+// Transposes the first four numbers of four records into an array per number.
 PV_INLINE void four_of(const void* a, const void* b, const void* c, const void* d, four* of) {
     four row[4];
     memcpy(&row[0], a, sizeof row[0]);
@@ -98,7 +97,7 @@ _Static_assert(offsetof(pv_frame, heading) == 12 && offsetof(pv_frame, speed) ==
 _Static_assert(offsetof(pv_object, length_m) == 4 && offsetof(pv_object, height_m) == 8,
                "sizes are the first numbers");
 
-// Poses and sizes of the bodies listed, as their frames have them: four at a time.
+// Sets poses and sizes of the listed bodies from their frames, four at a time.
 PV_CLONES static void place_listed(const drive_bodies* bodies,
                                    const pv_object* objects,
                                    const pv_frame* frames,
@@ -191,7 +190,7 @@ static void list_bodies(drive_turn* turn) {
                                           : drive_end_of(flags) == DRIVE_END_STAYS)
                 i = list_driven(turn, o, (int32_t)row, i);
             row++;
-            k += (uint32_t)(o == driver); // under idm_agents or traffic_idm
+            k += (uint32_t)(o == driver); // with idm_agents or traffic_idm
         } else if (k < followers) {
             i = list_traffic(turn, o, k++, i);
         }

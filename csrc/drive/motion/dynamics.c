@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Moves agents, by their actions or by the log. models.h has the models of motion. Cars under two
-// of them, bicycle and car, are moved as arrays, all others row by row.
+// Moves agents by their actions or by the log. models.h has the models of motion. Cars with the
+// models bicycle and car are moved as arrays, all others row by row.
 #include "drive/motion/dynamics.h"
 
 #include "contract/base.h"
@@ -28,13 +28,13 @@ PV_CLONES void drive_sincos_array(const float* angle, float* sine, float* cosine
 
 enum { BATCH = 64 };
 
-// What limits keep from step to step; where there are none, nobody reads it.
+// The values that limits keep from step to step; without limits they are not read.
 typedef struct drive_kept {
     float *acceleration, *lateral, *steering; // of the first row of a batch
 } drive_kept;
 
-// Moves `count` rows by the bicycle, PV_LANES at a time: rows behind them, which the arrays have
-// (layout.c), keep what they hold.
+// Moves `count` rows by the bicycle, PV_LANES at a time. The rows behind them, which exist
+// (layout.c), keep their values.
 PV_CLONES static void move_bicycles(const drive_mover* mover,
                                     const drive_agents* agents,
                                     drive_kept motion,
@@ -68,7 +68,7 @@ PV_CLONES static void move_bicycles(const drive_mover* mover,
     }
 }
 
-// Moves rows [first, end) by the bicycle, all of them cars. Agents that are done stay where they
+// Moves rows [first, end), all of them cars, by the bicycle. Agents that are done stay where they
 // are.
 static void move_cars(drive_turn* turn, uint32_t first, uint32_t end) {
     const drive_mover mover = drive_mover_of(turn->config, turn->scene.head->dt_s);
@@ -145,12 +145,12 @@ static void move_by_models(drive_turn* turn, uint32_t first, uint32_t end) {
     }
 }
 
-// True if every agent is a vehicle, whatever the scene.
+// Returns whether every agent is a vehicle, whatever the scene.
 static int only_vehicles(const pv_drive_config* config) {
     return config->control <= DRIVE_IS_control_valid;
 }
 
-// Puts rows [first, end) where the log has them. Where the log has a gap they stand still.
+// Puts rows [first, end) where the log has them. In a gap of the log they stand still.
 static void move_by_log(drive_turn* turn, uint32_t first, uint32_t end) {
     drive_agents* agents = &turn->agents;
     for (uint32_t row = first; row < end; row++) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Expert actions: the actions by which a model follows an object's log (inverse.c), as the env
-// plays them under expert_actions, and rolled out here for Python, without an env. Runs in the
+// plays them with expert_actions, and rolled out here for Python, without an env. Runs in the
 // learner.
 #include "drive/motion/expert.h"
 
@@ -23,8 +23,8 @@
 
 #define SPEED_FRAMES 2 // speeds of the log are means over this many steps on both sides
 
-// The pose of the log at time t, between its neighbours where it has a gap. Returns 0 before its
-// first frame and after its last.
+// Computes the pose of the log at time t, interpolated where the log has a gap. Returns 0 before
+// its first frame and after its last.
 static int logged_pose(const drive_scene* scene,
                        const pv_object* object,
                        uint32_t t,
@@ -50,8 +50,8 @@ static int logged_pose(const drive_scene* scene,
     return 1;
 }
 
-// The speed by which the log's positions change around time t, along the later heading: its own
-// speeds may say something else.
+// Returns the speed at which the log's positions change around time t, along the later heading: the
+// logged speeds may differ from it.
 static float logged_speed(const drive_scene* scene,
                           const pv_object* object,
                           uint32_t t,

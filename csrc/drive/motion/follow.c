@@ -29,12 +29,12 @@
 #define LOOK_M 10.0f      // how far a follower looks ahead,
 #define LOOK_S 4.0f       // ... and for each m/s of its speed
 #define MOST_PIECES 256   // of the path that it looks at
-#define HARDEST_MPS2 8.0f // limit of its braking
+#define HARDEST_MPS2 8.0f // the hardest that it brakes
 #define LEAST_GAP_M 0.1f  // at smaller gaps it brakes as hard as at this one
-#define PASSED_M 0.5f     // a line that lies farther behind the front bumper is not stopped at
+#define PASSED_M 0.5f     // cars do not stop at a line farther behind their front bumper
 #define SAME_WAY 0.5f     // 60 degrees: a stop line holds for traffic in its direction
-#define LEVEL_M 2.5f      // what is higher above or deeper below is on another level,
-#define SIGN_LEVEL_M 6.0f // ... of what hangs over the road
+#define LEVEL_M 2.5f      // bodies higher above or deeper below are on another level,
+#define SIGN_LEVEL_M 6.0f // ... and lights and signs, which hang over the road
 #define STOPPED_MPS 0.5f  // slower than this ...
 #define STOPPED_M \
     1.5f // ... and no farther than this from where it would stand, a car has stopped at a sign
@@ -52,7 +52,7 @@ typedef struct driver {
     uint32_t k, object;
     float x, y, ground, half_length, half_width, speed;
     float look; // m
-    float base; // m from its centre to the start of the piece at hand
+    float base; // m from its centre to the start of the current piece
 } driver;
 
 static void look_at_bodies(const driver* me,
@@ -84,8 +84,8 @@ static void look_at_bodies(const driver* me,
     }
 }
 
-// True if traffic has to stop at the line `gap` ahead, in the frame at hand. A flashing red light
-// is a stop sign.
+// Returns whether traffic has to stop at the line `gap` ahead, in the current frame. A flashing red
+// light is a stop sign.
 static int has_to_stop(const driver* me, uint32_t c, float gap) {
     const drive_turn* turn = me->turn;
     const pv_control* control = &turn->scene.controls[c];

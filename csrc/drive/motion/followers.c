@@ -84,8 +84,8 @@ uint32_t drive_scene_followers(const pv_context* context, uint32_t scene_index) 
 
 // ---- paths ----
 
-// The next point of the log after frame `at`, at least POINT_M from (x, y); the frame count where
-// there is none.
+// Returns the frame of the next point of the log after frame `at`, at least POINT_M from (x, y);
+// the end of the log if there is none.
 static uint32_t next_point(
     const drive_scene* scene, const pv_object* object, uint32_t at, float x, float y) {
     const uint32_t end = (uint32_t)object->frame_first + object->frame_count;
@@ -104,7 +104,7 @@ static uint32_t segment_after(const drive_turn* turn, uint32_t k, uint32_t segme
     const uint32_t slot = (uint32_t)(turn->slot - turn->slots),
                    start = turn->state->step - turn->slot->clock;
     const uint32_t step =
-        0x80000000u | (slot & 0x7FF) << 20 | (start & 0xFFFFF); // of no other draw
+        0x80000000u | (slot & 0x7FF) << 20 | (start & 0xFFFFF); // not used by any other draw
     return drive_lane_segment_after(turn, segment, step,
                                     turn->followers.object[turn->slot->follower + k] << 16);
 }
@@ -133,7 +133,6 @@ drive_piece drive_follower_piece(const drive_turn* turn, uint32_t k, const drive
     return out;
 }
 
-// Goes on to the next piece. Returns 0 where the path ends.
 int drive_follower_next(const drive_turn* turn,
                         uint32_t k,
                         drive_place* at,
@@ -187,7 +186,7 @@ drive_follower drive_follower_now(const drive_turn* turn, uint32_t k) {
 
 // ---- start ----
 
-// The lane segment that the path goes on with where the log ends.
+// Returns the lane segment on which the path continues after the log.
 static uint32_t join_of(const drive_turn* turn, uint32_t k, uint32_t first) {
     const drive_scene* scene = &turn->scene;
     const pv_object* object = drive_follower_object(turn, k);
@@ -207,7 +206,7 @@ static uint32_t join_of(const drive_turn* turn, uint32_t k, uint32_t first) {
     return at > scene->half[s] - POINT_M ? segment_after(turn, k, s) : s;
 }
 
-// The car appears in a frame of its log.
+// Puts a follower on its path in a frame of its log.
 static void enter(const drive_turn* turn, uint32_t k, const pv_frame* frame, uint32_t at) {
     const drive_followers* all = &turn->followers;
     const uint32_t f = turn->slot->follower + k;
@@ -260,7 +259,7 @@ void drive_followers_prepare(const drive_turn* turn) {
     }
 }
 
-// True if IDM is not to drive the agent in this episode.
+// Returns whether IDM does not drive the agent in this episode.
 static int is_anothers(const drive_turn* turn, uint32_t row) {
     const uint32_t flags = turn->agents.flags[row];
     return flags & DRIVE_TRAFFIC ? !(flags & DRIVE_BY_IDM) : !turn->config->idm_agents;
@@ -303,7 +302,7 @@ int drive_follower_can_be(const drive_turn* turn, uint32_t k, uint32_t phase, ui
                                        : phase <= DRIVE_FOLLOWER_GONE && !to;
 }
 
-// True if a step can go on from these numbers.
+// Returns whether a step can continue from these numbers.
 static int follower_sound(const drive_turn* turn, uint32_t k, uint32_t o) {
     const drive_followers* all = &turn->followers;
     const uint32_t f = turn->slot->follower + k, lanes = turn->scene.first[PV_LANE + 1];

@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Heights, in scenes that have two grounds in some place, more than a metre apart
-// (PV_SCENE_LEVELS). Elsewhere, on hills too, what overlaps in the plane is on one level, and
-// nothing here runs.
+// Heights, in scenes that somewhere have two grounds more than a metre apart (PV_SCENE_LEVELS).
+// Elsewhere, on hills too, objects that overlap in the plane are on one level, and nothing here
+// runs.
 //
 // Objects that follow their log have its heights. A car that a policy drives starts at the height
-// of its log and then stands on the road: on the segment of a lane or edge that is nearest to its
-// centre, among those whose height there is within CLIMB_M of its own, at most SEARCH_M away. It
-// keeps a lane's segment as long as it is beside it, so that most steps search nothing; a car that
-// was beside none looks for one in every SEARCH_STEPS-th step. Its height follows that of the
-// segment by at most RISE_M per step. Where there is no such segment, it stays as it is.
+// of its log and then stands on the road: on the segment of a lane or edge nearest to its centre,
+// among those whose height there is within CLIMB_M of its own, at most SEARCH_M away. It keeps a
+// lane's segment as long as it is next to it, so most steps need no search; a car that was next to
+// none looks for one in every SEARCH_STEPS-th step. Its height follows that of the segment by at
+// most RISE_M per step, and stays as it is if there is no such segment.
 #include "drive/motion/height.h"
 
 #include "drive/scalar.h"
@@ -46,8 +46,9 @@ static int is_plausible(const surface* found, float ground) {
     return drive_abs(found->height - ground) <= CLIMB_M;
 }
 
-// Of the plausible segments of lanes and edges the nearest one that is nearer than *best; of equals
-// the first of the scene. Most are found close by, so that few groups of segments are looked at.
+// Finds the plausible segment of a lane or edge that is nearest, and nearer than *best; the first
+// one of the scene if several are equally near. Most are close by, so few groups of segments are
+// looked at.
 static void search(const drive_turn* turn, float x, float y, float ground, surface* best) {
     static const float radii[] = {CLOSE_M, SEARCH_M};
     const drive_scratch* scratch = &turn->scratch;
@@ -87,7 +88,7 @@ static void follow_ground(drive_turn* turn, uint32_t row) {
         beside =
             is_lane && drive_abs(along) <= scene->half[kept] && under.square <= BESIDE_M * BESIDE_M;
         if (is_plausible(&under, ground) && under.square <= best.square)
-            best = under; // what is nearer is looked for near by
+            best = under; // the search looks for a nearer one
         else
             beside = 0;
     }

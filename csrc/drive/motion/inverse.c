@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Actions from logs: which action brings a body nearest to where its log has it after the step.
-// delta_local and state can be there exactly. The others choose two numbers for a pose of three, so
-// they follow the log: the speed half makes up for what the body lags behind, and the heading aims
-// at the log's path LOOK_S ahead (pure pursuit's error, Coulter 1992). The rule is applied to the
-// body as it is, not as it was logged, so errors do not add up.
+// Actions from logs: the action that brings a body nearest to where its log has it after the step.
+// delta_local and state can get there exactly. The other models choose two numbers for a pose of
+// three, so they follow the log: the speed makes up for half of the lag, and the heading aims at
+// the log's path LOOK_S ahead (pure pursuit's error, Coulter 1992). The rule is applied to the body
+// as it is, not as it was logged, so errors do not add up.
 #include "drive/motion/inverse.h"
 
 #include "drive/motion/models.h"
@@ -51,15 +51,15 @@ static float curvature_of(const drive_course* course) {
     return drive_abs(course->distance) > LEAST_M ? course->turn / course->distance : 0.0f;
 }
 
-// Steering angle for a curvature of the path of the centre: sin(slip) = curvature * wheelbase / 2,
-// tan(steering) = 2 tan(slip).
+// Returns the steering angle for a curvature of the path of the centre: sin(slip) = curvature *
+// wheelbase / 2, tan(steering) = 2 tan(slip).
 static float steering_for(float curvature, float wheelbase) {
     float sine = drive_clamp(0.5f * curvature * wheelbase, -0.95f, 0.95f);
     return drive_atan(2.0f * sine / drive_sqrt(1.0f - sine * sine));
 }
 
-// The same with slip = tanh(tan(steering) / 2): curvature * wheelbase = cos(slip) tan(steering), by
-// fixed-point iteration.
+// Returns the steering angle with slip = tanh(tan(steering) / 2): curvature * wheelbase = cos(slip)
+// tan(steering), by fixed-point iteration.
 static float pufferdrive_steering_for(float curvature, float wheelbase) {
     float tangent = curvature * wheelbase, sine, cosine = 1.0f;
     for (int i = 0; i < 4; i++) {

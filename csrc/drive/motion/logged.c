@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// How an agent drives beside its log: how far from the path, and how soon the log is at the goal.
+// Compares an agent with its log: how far it is from the path, and how soon the log is at the goal.
 // For the metrics.
 #include "drive/motion/logged.h"
 
@@ -9,7 +9,7 @@
 #include "drive/scene/scene.h"
 #include "drive/state.h"
 
-// The square of the distance from (x, y) to the segment between two frames.
+// Returns the squared distance from (x, y) to the segment between two frames.
 static float square_to(float x, float y, const pv_frame* from, const pv_frame* to) {
     float dx = to->x_m - from->x_m, dy = to->y_m - from->y_m, px = x - from->x_m,
           py = y - from->y_m;

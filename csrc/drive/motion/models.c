@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See models.h. Scalar code for one body; no result depends on how wide the machine's vectors are.
+// See models.h. Scalar code for one body; no result depends on the width of the machine's vectors.
 // bicycle.h has the limits.
 #include "drive/motion/models.h"
 
@@ -49,7 +49,7 @@ static void classic_gpudrive(const drive_mover* mover, drive_motion* body, const
                     drive_clamp(speed + a * mover->dt_s, -GPUDRIVE_MPS, GPUDRIVE_MPS));
 }
 
-// slip = tanh(tan(steering) / 2), as PufferDrive has it.
+// Returns the wheels with slip = tanh(tan(steering) / 2), as in PufferDrive.
 static drive_wheels pufferdrive_wheels(float steering) {
     float sine, cosine;
     pv_sincos(drive_wrap(steering), &sine, &cosine);
@@ -116,7 +116,7 @@ static void state(const drive_mover* mover, drive_motion* body, const float* act
     drive_set_speed(mover, body, body->speed, action[3]);
 }
 
-// An acceleration after a step of jerk: changing its sign, it stops at 0.
+// Returns the acceleration after a step of jerk. If its sign would change, it stops at 0.
 static float jerked(float acceleration, float jerk, float dt_s, float low, float high) {
     float after = acceleration + jerk * dt_s;
     return acceleration * after < 0.0f ? 0.0f : drive_clamp(after, low, high);

@@ -3,35 +3,30 @@
 //
 // How one body moves in one step. `motion` is its state, `action` the numbers that an agent chose,
 // in the units of the model's axes (actions.c). All values stay finite if the action is. The models
-// of vehicles (docs/drive.md has the table):
+// of vehicles (docs/drive.md has the table; h is the heading, L the wheelbase):
 //
-//   bicycle               acceleration a, steering d. Kinematic bicycle with the reference point at
-//   the centre (Rajamani, Vehicle
-//                         Dynamics and Control, 2nd ed., section 2.2, with l_f = l_r; L is the
-//                         wheelbase):
-//                             v' = clip(v + a dt)             slip  = atan(tan(d) / 2)
-//                             x' = x + v' cos(h + slip) dt    h'    = h + v' cos(slip) tan(d) / L
-//                             dt
-//   classic_gpudrive      the same, with GPUDrive's differences (src/dynamics.hpp,
-//   forwardKinematics): the speed loses its sign,
-//                         the step is made with v + a dt / 2, L is the length, and there is no
-//                         speed limit.
-//   classic_pufferdrive   the same, with PufferDrive's differences (drive.h of November 2025,
-//   move_dynamics): the speed loses its
-//                         sign, slip = tanh(tan(d) / 2), L is 0.7 of the length, speeds end at 100
-//                         m/s.
-//   invertible_bicycle    acceleration a, curvature k (Waymax, Gulino et al. 2023,
-//   InvertibleBicycleModel; GPUDrive's bicycle):
-//                             d = v dt + a dt^2 / 2    x' = x + d cos(h)    h' = h + k d    v' = v
-//                             + a dt
-//   delta_local           dx, dy, dyaw in the body's frame (Waymax, DeltaLocal; GPUDrive's delta
-//   model) state                 x, y, heading, speed are set; four zeros: the body stands still
-//   where it is jerk                  longitudinal and lateral jerk (PufferDrive's JERK, drive.h of
-//   November 2025): accelerations follow from
-//                         the jerks, the curvature from the lateral one, and the step is an exact
-//                         arc.
-//   car                   the bicycle with values and limits of its own (actions.c,
-//   drive_env/config.py)
+//   bicycle              acceleration a, steering d. Kinematic bicycle with the reference point at
+//                        the centre (Rajamani, Vehicle Dynamics and Control, 2nd ed., section 2.2,
+//                        with l_f = l_r):
+//                            v' = clip(v + a dt)             slip = atan(tan(d) / 2)
+//                            x' = x + v' cos(h + slip) dt    h'   = h + v' cos(slip) tan(d) / L dt
+//   classic_gpudrive     the bicycle with GPUDrive's differences (src/dynamics.hpp,
+//                        forwardKinematics): the speed loses its sign, the step is made with
+//                        v + a dt / 2, L is the length, and there is no speed limit.
+//   classic_pufferdrive  the bicycle with PufferDrive's differences (drive.h of November 2025,
+//                        move_dynamics): the speed loses its sign, slip = tanh(tan(d) / 2), L is
+//                        0.7 of the length, speeds end at 100 m/s.
+//   invertible_bicycle   acceleration a, curvature k (Waymax, Gulino et al. 2023,
+//                        InvertibleBicycleModel; GPUDrive's bicycle):
+//                            s  = v dt + a dt^2 / 2    v' = v + a dt
+//                            x' = x + s cos(h)         h' = h + k s
+//   delta_local          dx, dy, dyaw in the body's frame (Waymax, DeltaLocal; GPUDrive's delta
+//                        model)
+//   state                x, y, heading, speed are set; four zeros: the body stands still
+//   jerk                 longitudinal and lateral jerk (PufferDrive's JERK, drive.h of November
+//                        2025): accelerations follow from the jerks, the curvature from the lateral
+//                        one, and the step is an exact arc.
+//   car                  the bicycle with other values and limits (actions.c, drive_env/config.py)
 #pragma once
 
 #include "drive/tables.h"
@@ -42,7 +37,7 @@
 // State of one body.
 typedef struct drive_motion {
     float x, y, heading, cosine, sine, speed; // cosine and sine are of the heading before the step
-    float acceleration; // m/s^2 along the heading, what the last step made of the speed
+    float acceleration; // m/s^2 along the heading, the change of the speed in the last step
     float lateral;      // m/s^2 to the left
     float steering;     // rad, of the front wheels
     float length;       // m

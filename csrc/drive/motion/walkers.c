@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Pedestrians and cyclists with dynamics of their own (models.h): unicycles (LaValle, Planning
-// Algorithms, 2006, section 13.1.2) with limits. They have the action space of the cars: an
-// acceleration, and a steering angle that means another thing to each.
+// Pedestrians and cyclists have separate dynamics (models.h): unicycles (LaValle, Planning
+// Algorithms, 2006, section 13.1.2) with limits. Their action space is that of cars: an
+// acceleration, and a steering angle that means something different to each.
 //
 //   pedestrian   turns to the direction heading + steering within 0.5 s, also while it stands;
 //   walks at up to 3 m/s. 0.5 s and
@@ -40,7 +40,7 @@ static float wheelbase_of(const drive_mover* mover, const drive_motion* body) {
     return mover->wheelbase_factor * body->length;
 }
 
-// What an action means to a walker: acceleration and steering angle.
+// Computes what an action means to a walker: acceleration and steering angle.
 static void wish_of(const drive_mover* mover,
                     int type,
                     const drive_motion* body,

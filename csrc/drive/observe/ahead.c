@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What lies ahead of an agent beside cars and roads: points of the way to its goal, and the nearest
-// lights and signs.
+// What lies ahead of an agent apart from cars and roads: points of the way to its goal, and the
+// nearest lights and signs.
 //
 // The way starts at the lane segment that the car is on (drive_lane_segment_at) and follows the
 // lane graph; where lanes part it takes the exit whose end is nearest to the goal, the first of
@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-#define MOST_PIECES 4096 // of one way; lanes of hardly any length may form a ring
+#define MOST_PIECES 4096 // of one way: very short lanes may form a ring
 
 typedef struct place {
     float x, y, ux, uy;
@@ -30,7 +30,7 @@ PV_INLINE float square_to(float x, float y, float to_x, float to_y) {
     return (to_x - x) * (to_x - x) + (to_y - y) * (to_y - y);
 }
 
-// The segment that follows on the way to a goal, or DRIVE_NO_SEGMENT.
+// Returns the segment that follows on the way to a goal, or DRIVE_NO_SEGMENT.
 static uint32_t segment_after(const drive_scene* scene,
                               uint32_t segment,
                               float goal_x,

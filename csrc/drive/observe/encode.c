@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Observation rows of fewer bytes: blocks are computed in float32 and turned into float16 or bytes
+// Observation rows of fewer bytes: blocks are computed in float32 and converted to float16 or bytes
 // here.
 //
 // float16 is IEEE 754's binary16, rounded to nearest, ties to even; bounds are below its largest
-// number. A byte shows a column from -most to most in its unit (tables.h); what is not there stays
-// 0.
+// number. A byte shows a column from -most to most in its unit (tables.h); missing objects stay 0.
 #include "drive/observe/encode.h"
 
 #include "contract/base.h"

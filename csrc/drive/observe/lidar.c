@@ -5,9 +5,9 @@
 // object's box. The rays lie evenly in the field of view, the first one farthest to the right; with
 // 360 degrees the first one points back.
 //
-// All rays are held in arrays, and each segment (an edge, or one of the four sides of a box) is
-// tried against all of them. A ray that starts inside of a box meets its far side. Where two things
-// are equally far, the first one wins: edges in the order of their groups, then objects in theirs.
+// All rays are stored in arrays, and each segment (an edge, or one of the four sides of a box) is
+// tested against all of them. A ray that starts inside a box meets its far side. If two things are
+// equally far, the first one wins: edges in the order of their groups, then objects in theirs.
 #include "drive/observe/lidar.h"
 
 #include "contract/base.h"
@@ -26,8 +26,7 @@ typedef struct rays {
     _Alignas(64) float x[DRIVE_MAX_RAYS], y[DRIVE_MAX_RAYS],
         distance[DRIVE_MAX_RAYS];              // direction, scene frame
     _Alignas(64) int32_t kind[DRIVE_MAX_RAYS]; // a column of the block
-    uint32_t
-        count; // a multiple of PV_LANES; those behind the last one are turned as if there were more
+    uint32_t count; // a multiple of PV_LANES; those behind the last one are copies of the first
 } rays;
 
 PV_INLINE void aim(rays* all, uint32_t count, float fov_deg, float range_m, const drive_pose* at) {
@@ -45,8 +44,8 @@ PV_INLINE void aim(rays* all, uint32_t count, float fov_deg, float range_m, cons
     }
 }
 
-// Tries the segment around (dx, dy), as seen from the car, along the unit vector (ux, uy). For a
-// ray r: t r = d + s u, so that t = (d x u) / (r x u) and s = (d x r) / (r x u).
+// Tests the segment around (dx, dy), relative to the car, along the unit vector (ux, uy). For a ray
+// r: t r = d + s u, so that t = (d x u) / (r x u) and s = (d x r) / (r x u).
 PV_INLINE void try_segment(
     rays* all, float dx, float dy, float ux, float uy, float half, int32_t kind) {
     const float across = dx * uy - dy * ux;

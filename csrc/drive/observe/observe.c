@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Writes observation rows (tables.h) straight into the slab. Path stop 1: the observation's first
-// bytes are written here.
+// Writes observation rows (tables.h) directly into the slab. Path stop 1: the first bytes of an
+// observation are written here.
 //
 // Objects are computed as structure of arrays, 16 entries at a time, and stored column by column
 // into their rows. All values are clipped to the bounds that the field declares, and are finite
@@ -49,9 +49,8 @@ const pv_drive_observation_block* pv_drive_blocks(uint32_t* count) {
 
 // ---- describe ----
 
-// Positions are at most the range away (midpoints a little more), in units of their scale. Of
-// values that the range does not bound, 8 scales (80 m/s, 40 m beside a line) tell as much as more
-// would.
+// Positions are at most the range away (midpoints a little more), in units of their scale. Values
+// that the range does not bound need no more than 8 scales (80 m/s, 40 m to the side of a line).
 static float range_bound(const pv_drive_config* config) {
     return drive_max(8.0f, config->range_m * (1.0f / DRIVE_SCALE_partner_x) + 1.0f);
 }
@@ -116,13 +115,13 @@ void drive_describe_counters(pv_spec* spec) {
 
 // ---- writers ----
 
-// What the writer of a block is given. A writer fills k times the block's columns.
+// The arguments of a block's writer, which fills k times the block's columns.
 typedef struct drive_look {
     const drive_turn* turn;
     uint32_t row; // of the agent, within the env
     uint32_t k;
     drive_pose at;    // the agent's, with the block's bound
-    drive_near* near; // what writers of objects found
+    drive_near* near; // the objects that the writer has found
 } drive_look;
 
 static int sampled(const drive_turn* turn) {
@@ -291,7 +290,7 @@ static void write_edges(drive_look* look, float* out) {
     write_segments(look, out, PV_EDGE, DRIVE_COUNTER_edges);
 }
 
-#define EDGES_BESIDE_M 1.0f // beside a car: more than it needs, unless it is fast and short
+#define EDGES_BESIDE_M 1.0f // around a car: more than it needs, unless it is fast and short
 
 static void write_roads(drive_look* look, int gpudrive, float* out) {
     const drive_turn* turn = look->turn;

@@ -3,13 +3,13 @@
 //
 // The bird's-eye view of an agent: a picture of bytes, one plane of size x size pixels per channel
 // (DRIVE_COLUMNS_channel in tables.h), centred on the car and turned with it. Row 0 is farthest
-// ahead, column 0 farthest to the left. Drawn straight into the observation row.
+// ahead, column 0 farthest to the left. It is drawn directly into the observation row.
 //
-// Fill rule: a pixel is set if the thing touches it; nothing is blended. Points are first rounded
-// down to 1/64 of a pixel. From then on all is done in integers: in each row of pixels that a shape
-// reaches, the pixels from its leftmost to its rightmost point within that row are set. So nothing
-// is too thin or too small to be seen, and outlines have no gaps. tests/twins/drive_raster.py says
-// the same in NumPy.
+// Fill rule: a pixel is set if the object touches it; nothing is blended. Points are first rounded
+// down to 1/64 of a pixel. From then on all arithmetic is on integers: in each row of pixels that a
+// shape reaches, the pixels from its leftmost to its rightmost point within that row are set. So
+// nothing is too thin or too small to be seen, and outlines have no gaps.
+// tests/twins/drive_raster.py does the same in NumPy.
 #include "drive/observe/raster.h"
 
 #include "contract/base.h"

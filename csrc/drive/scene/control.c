@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Which objects of a scene are agents (setting `control`). An agent is there when the scene starts,
-// in frame init_step, and stays one for the whole episode; objects whose log begins later are never
-// agents. Of the vehicles among them a share (traffic_idm, traffic_log) is traffic for an episode:
-// IDM or the log drives it, and its row is empty.
+// Decides which objects of a scene are agents (setting `control`). An agent is in the scene when it
+// starts, in frame init_step, and stays an agent for the whole episode; objects whose log begins
+// later never are. A share of the vehicles among them (traffic_idm, traffic_log) is traffic for an
+// episode: IDM or the log drives it, and its row is empty.
 #include "drive/scene/control.h"
 
 #include "contract/base.h"
@@ -29,8 +29,8 @@ int drive_starts_at_goal(const pv_drive_config* config,
     return start_to_goal_square(object, start) <= config->goal_radius_m * config->goal_radius_m;
 }
 
-// True if the object's goal is at least 2 m from its start. The flag was computed in double
-// precision, of frame 0.
+// Returns whether the object's goal is at least 2 m from its start. The flag was computed in double
+// precision, for frame 0.
 static int moves(const pv_drive_config* config, const pv_object* object, const pv_frame* start) {
     if (!config->init_step)
         return (object->flags & PV_OBJECT_MOVES) != 0;
@@ -83,8 +83,9 @@ uint32_t drive_scene_agents(const pv_context* context, uint32_t scene_index) {
     return agents;
 }
 
-// Draws are keyed as those of the rewards: by the env's seed, the bundle, the turn in which the
-// episode starts, and the row. If none is left to the policy, the agent with the highest draw is.
+// Draws are keyed like those of the rewards: by the env's seed, the bundle, the turn in which the
+// episode starts, and the row. If no agent is left to the policy, it gets the one with the highest
+// draw.
 void drive_draw_traffic(const drive_turn* turn) {
     const drive_env* env = turn->state;
     const drive_agents* agents = &turn->agents;

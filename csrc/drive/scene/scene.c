@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: MIT
 //
 // Border checks of a compiled scene set, and its accessor. The set comes from a file, so nothing in
-// it is believed: sizes and offsets are compared with the bytes that are there before anything
-// behind them is read. Owns no memory.
+// it is trusted: sizes and offsets are compared with the size of the file before anything is read
+// through them. Owns no memory.
 //
-// Gigabytes are not read at every start: that looks at the table and at the objects, which are
-// counted; the rest of a scene is checked, with its sum, before the scene is first driven.
+// Reading gigabytes at every start would take too long. The start checks the table and the objects,
+// which are counted; the rest of a scene is checked, with its checksum, before the scene is driven
+// for the first time.
 #include "drive/scene/scene.h"
 
 #include "contract/base.h"
@@ -71,9 +72,9 @@ void drive_scene_open(const uint8_t* data, uint32_t scene, drive_scene* out) {
 
 // ---- checks ----
 
-// Parts that scenes, frames and lists of candidates have in common would let a small file ask for
-// any number of looks at them; so each byte belongs to one of a kind, and the work is bounded by
-// the size of the file.
+// If scenes, frames and lists of candidates could share bytes, a small file could ask for any
+// amount of work. So each byte belongs to one of a kind, and the work is bounded by the size of the
+// file.
 typedef struct checker {
     const uint8_t* data;
     uint64_t bytes;
@@ -138,7 +139,7 @@ static uint64_t offset_of(const pv_scene* head, int section) {
     return head->sections[section].offset;
 }
 
-// A section must lie within the scene and start on 64 bytes.
+// Checks that a section lies within the scene and starts on 64 bytes.
 static int check_section(const checker* check, const pv_scene* head, int section) {
     uint64_t at = offsetof(pv_scene, sections) + (uint64_t)section * sizeof(pv_section);
     uint64_t offset = offset_of(head, section), count = count_of(head, section);
@@ -156,7 +157,7 @@ static int check_section(const checker* check, const pv_scene* head, int section
     return PV_OK;
 }
 
-// The section must have as many elements as the head says elsewhere.
+// Checks that the section has as many elements as the head says elsewhere.
 static int check_count(const checker* check, const pv_scene* head, int section, uint64_t expected) {
     uint64_t at = offsetof(pv_scene, sections) + (uint64_t)section * sizeof(pv_section) +
                   offsetof(pv_section, count);
@@ -166,7 +167,7 @@ static int check_count(const checker* check, const pv_scene* head, int section, 
                "a count of elements of");
 }
 
-// First index of `values` that is not within [-limit, limit] (NaN included), or count.
+// Returns the first index of `values` that is not within [-limit, limit] (NaN included), or count.
 static uint64_t first_outside(const float* values, uint64_t count, double limit) {
     for (uint64_t i = 0; i < count; i++) {
         if (!(fabs((double)values[i]) <= limit))
@@ -289,7 +290,7 @@ static int check_segments(const checker* check, const drive_scene* scene) {
     return PV_OK;
 }
 
-// Frames of one object lie within the scene and agree with its flags.
+// Checks that the frames of one object lie within the scene and agree with its flags.
 static int check_object(const checker* check,
                         const drive_scene* scene,
                         uint32_t o,
@@ -354,7 +355,8 @@ static int check_objects(const checker* check, const drive_scene* scene) {
     if (entry->object_count != scene->head->object_count)
         return bad(check, 0, "entry.object_count", scene->head->object_count, entry->object_count,
                    "as in the scene,");
-    return check_count(check, scene->head, DRIVE_SECTION_frames, frames); // none is of nobody
+    return check_count(check, scene->head, DRIVE_SECTION_frames,
+                       frames); // every frame belongs to an object
 }
 
 static int check_frames(const checker* check, const drive_scene* scene) {
@@ -403,7 +405,8 @@ static int check_cells(const checker* check, const drive_scene* scene) {
     return PV_OK;
 }
 
-// Lanes share out the segments of their type, in order, and all their links lead to lanes.
+// Checks that lanes divide the segments of their type among them, in order, and that all their
+// links lead to lanes.
 static int check_lanes(const checker* check, const drive_scene* scene) {
     const pv_scene* head = scene->head;
     const uint64_t count = count_of(head, DRIVE_SECTION_lanes),
@@ -506,8 +509,8 @@ static int check_areas(const checker* check, const drive_scene* scene) {
     return PV_OK;
 }
 
-// The box of group g is around its place i; so is what is written of that place into rows of
-// observations.
+// Checks that the box of group g is around its place i, and that the row of that place, which is
+// copied into observations, agrees with it.
 static int check_place(const checker* check, const drive_scene* scene, uint32_t g, uint32_t i) {
     const pv_road_group* group = &scene->groups[g];
     const uint64_t place = (uint64_t)g * PV_GROUP_LANES + i, stride = scene->box_stride;
@@ -536,7 +539,7 @@ static int check_place(const checker* check, const drive_scene* scene, uint32_t 
     return PV_OK;
 }
 
-// Each place of a group is unused, or a copy of the segment that it names.
+// Checks that each place of a group is unused, or a copy of the segment that it names.
 static int check_group(const checker* check, const drive_scene* scene, uint32_t g) {
     const pv_road_group* group = &scene->groups[g];
     const uint64_t at = offset_of(scene->head, DRIVE_SECTION_groups) + g * sizeof *group;
@@ -573,7 +576,7 @@ static int check_groups(const checker* check, const drive_scene* scene) {
     return code;
 }
 
-// zlib's CRC-32, eight bytes at a time (Kounavis and Berry 2005, "slicing by 8").
+// Computes zlib's CRC-32, eight bytes at a time (Kounavis and Berry 2005, "slicing by 8").
 static uint32_t crc32_of(const uint8_t* data, uint64_t bytes) {
     uint32_t table[8][256], crc = 0xFFFFFFFFu;
     for (uint32_t i = 0; i < 256; i++) {

@@ -6,9 +6,10 @@
 // drive_env/scenes/compile.py and sceneset.py with the help of index.c, read by drive.c.
 // docs/pvs.md describes it for those who read or write such files.
 //
-//   | pv_scene_set | scene_count x pv_scene_entry | scene 0 | scene 1 | ...        each scene
-//   starts on 64 bytes scene: | pv_scene with a table of sections | section | section | ... each
-//   section starts on 64 bytes
+//   file:   | pv_scene_set | scene_count x pv_scene_entry | scene 0 | scene 1 | ...
+//   scene:  | pv_scene with a table of sections | section | section | ...
+//
+// Each scene and each section starts on 64 bytes.
 //
 // Coordinates are metres relative to the scene's origin (the mean of its points), so that float32
 // keeps millimetres; heights are relative to origin_z. Headings are radians in [-pi, pi),
@@ -26,7 +27,7 @@
 
 #define PV_SCENE_HAS_HEIGHT 1 // heights are known; else they are all 0
 #define PV_SCENE_LEVELS \
-    2 // they differ so much in one place that contacts have to look at them (set by the compiler)
+    2 // they differ so much in one place that contacts depend on them (set by the compiler)
 #define PV_SCENE_LANES_INFERRED \
     4 // the source has no connectivity: exits, entries and neighbours of lanes come from geometry
 
@@ -38,7 +39,7 @@
 #define PV_GROUP_LANES 16
 #define PV_MOST_HALF_M 100 // half the length of a segment
 #define PV_MOST_SCENE_BYTES \
-    1073741824 // a scene is checked in one go, at about a second per gigabyte
+    1073741824 // a scene is checked without a break, at about a second per gigabyte
 
 // Object types.
 #define PV_VEHICLE 0
@@ -53,8 +54,8 @@
 #define PV_OBJECT_OF_INTEREST 16   // one of its objects of interest
 #define PV_OBJECT_SDC 32           // the self-driving car
 
-// What tells traffic to stop, and in which state it is. The state's low three bits say what it
-// shows.
+// Things that tell traffic to stop, and their states. The low three bits of a state say which
+// colour it shows.
 #define PV_STOP_SIGN 0
 #define PV_TRAFFIC_LIGHT 1
 #define PV_YIELD_SIGN 2
@@ -72,7 +73,7 @@
 #define PV_SPEED_BUMP 1
 #define PV_DRIVEWAY 2
 
-#define PV_FRAME_INVALID (-32768) // pv_frame.speed of a frame in which the object is not there
+#define PV_FRAME_INVALID (-32768) // pv_frame.speed of a frame without the object
 #define PV_NO_LANE 0xFFFF
 
 typedef struct pv_scene_set {
@@ -166,10 +167,10 @@ typedef struct pv_lane {
     uint32_t first_segment, segment_count; // at least 1
     float length_m;
     float speed_limit_mps; // 0: unknown
-    uint32_t exits;        // first in links: lanes that go on from its end
+    uint32_t exits;        // first in links: lanes that continue from its end
     uint32_t entries;      // first in links: lanes that end where it starts
     uint16_t exit_count, entry_count;
-    uint16_t left, right; // lanes beside it in the same direction, or PV_NO_LANE
+    uint16_t left, right; // lanes next to it in the same direction, or PV_NO_LANE
     int32_t id;           // the data set's, -1 if it has none
     uint8_t kind;         // as in the section `kind`
     uint8_t unused[3];
@@ -199,7 +200,7 @@ typedef struct pv_area {
     uint8_t unused[3];
 } pv_area;
 
-// Name and element size of each section, in the order of pv_scene.sections.
+// The name and element size of each section, in the order of pv_scene.sections.
 typedef struct pv_section_info {
     const char* name;
     uint32_t element_bytes;
@@ -208,14 +209,14 @@ typedef struct pv_section_info {
 const pv_section_info* pv_drive_sections(uint32_t* count);
 
 // Checks of a set, in two depths, since a file may have gigabytes. PV_ERROR_DATA comes with a text
-// (PV_ERROR_TEXT bytes) that names the byte, the field, what was expected and found.
+// (PV_ERROR_TEXT bytes) that names the byte, the field, the value and what was expected.
 //
-// At the start, in the learner: magic, version, sizes, entries, and of each scene its sections and
-// objects. After PV_OK scenes can be opened and their objects counted.
+// Checks a set at the start, in the learner: magic, version, sizes, entries, and of each scene its
+// sections and objects. After PV_OK scenes can be opened and their objects counted.
 int pv_drive_scenes_check(const uint8_t* data, uint64_t bytes, char* text);
-// Before a scene of such a set is first driven, in each worker: its checksum and everything in it.
-// After PV_OK every accessor stays within the scene's bytes, and all numbers are finite. with_sum
-// 0: without the checksum.
+// Checks a scene of such a set before it is driven for the first time, in each worker: its checksum
+// and all its contents. After PV_OK every accessor stays within the scene's bytes, and all numbers
+// are finite. with_sum 0: skips the checksum.
 int pv_drive_scene_check(
     const uint8_t* data, uint64_t bytes, uint32_t scene, int with_sum, char* text);
 /* [/cffi] */
@@ -244,7 +245,8 @@ int pv_drive_scene_check(
     X(points_x, float) /* of areas */ \
     X(points_y, float) \
     X(points_z, float) \
-    X(text, uint8_t) /* JSON in UTF-8: names, metadata, what the compiler dropped (docs/pvs.md) */ \
+    X(text, \
+      uint8_t) /* JSON in UTF-8: names, metadata, what the compiler left out (docs/pvs.md) */ \
     X(boxes, \
       float) /* low x, low y, high x, high y of all groups, (4, n rounded up to PV_GROUP_LANES) */ \
     X(groups, pv_road_group) /* n = segments / PV_GROUP_LANES, rounded up */ \
@@ -260,7 +262,7 @@ enum {
 };
 _Static_assert(DRIVE_SECTION_COUNT == PV_SCENE_SECTIONS, "one entry in pv_scene.sections for each");
 
-// One scene of a checked set, its offsets resolved. Points into the set.
+// One scene of a checked set, with pointers into the set.
 typedef struct drive_scene {
     const pv_scene* head;
 #define SECTION(name, type) const type* name;
@@ -283,12 +285,12 @@ static inline const pv_scene_entry* drive_entry(const uint8_t* data, uint32_t sc
 
 void drive_scene_open(const uint8_t* data, uint32_t scene, drive_scene* out);
 
-// True if contacts have to look at heights.
+// Returns whether contacts depend on heights.
 static inline int drive_has_levels(const drive_scene* scene) {
     return (scene->head->flags & PV_SCENE_LEVELS) != 0;
 }
 
-// The object's frame at time t, or NULL if it is not there.
+// Returns the object's frame at time t, or NULL if it has none.
 static inline const pv_frame* drive_frame(const drive_scene* scene,
                                           const pv_object* object,
                                           uint32_t t) {
@@ -298,7 +300,7 @@ static inline const pv_frame* drive_frame(const drive_scene* scene,
     return frame->speed == PV_FRAME_INVALID ? NULL : frame;
 }
 
-// What a control shows at time t: PV_STATE_RED...
+// Returns what a control shows at time t: PV_STATE_RED...
 static inline int drive_state(const drive_scene* scene, const pv_control* control, uint32_t t) {
     uint32_t last = control->state_count - 1;
     return scene->states[control->states + (t < last ? t : last)] & PV_STATE_COLOUR;
