@@ -23,7 +23,7 @@ from drive_env.scenes.schema import FRAME_S, OBJECT_TYPES, VEHICLE, Floats
 from puffervec.contract.drawing import INK, Box, Circle, Drawing, Line, Polygon, Shape, Text
 from puffervec.viewing.render.episode import Moment, Point
 from puffervec.viewing.render.film import png
-from puffervec.viewing.render.painter import PAPER, Sample, headed, mixed, scale_bar, world_of
+from puffervec.viewing.render.painter import PAPER, Sample, add_head, mix, scale_bar, world_of
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -52,7 +52,7 @@ COLOURS = {
     **GROUND, "white line": "#ffffff", "shoulder": "#ebecec", "car": "#a9adb5", "object": "#a9adb5", "pedestrian": "#6b4a2f",
     "cyclist": "#b08d57", "way of others": "#a0a4ab", "edge of others": "#7d828c", "lane": "#cdd1d6",
     "collision": "#d81e3a", "off-road": "#e8750a", "paper": PAPER, "edge": INK,
-    **{f"{n} {share}": mixed(colour, share) for n, colour in enumerate(BY_NUMBER) for share in (*SHADES, PALE, AREA)},
+    **{f"{n} {share}": mix(colour, share) for n, colour in enumerate(BY_NUMBER) for share in (*SHADES, PALE, AREA)},
 }  # fmt: skip
 SHOULDER_M = 7.2  # width of a strip under the lanes that fills crossings and reaches most edges
 WAY_M, LEAST_WAY_PX = 0.5, 3.0
@@ -94,7 +94,7 @@ def picture_of(title: str, roads: Roads, tracks: Tracks, view: View | None = Non
     world = world_of(
         drawing, Moment(0, tuple(shapes)), (WIDTH_PX, 2 * round((top - bottom) / px / 2))
     )
-    return headed(
+    return add_head(
         world,
         title,
         [caption_of(tracks)],

@@ -17,7 +17,7 @@ from puffervec.contract.evaluation import Actor
 from puffervec.errors import ConfigError
 from puffervec.train.config.target import guarded, name_of
 from puffervec.vec.vector_env import VectorEnv
-from puffervec.viewing.render.painter import LINE_PX, MARGIN_PX, PAPER, headed
+from puffervec.viewing.render.painter import LINE_PX, MARGIN_PX, PAPER, add_head
 
 MODE, FPS = "rgb_array", 30.0  # FPS: where the env does not say it
 
@@ -133,4 +133,4 @@ class OwnPictures:
             )
         world = Image.new("RGB", room, PAPER)
         world.paste(own, ((room[0] - own.width) // 2, (room[1] - own.height) // 2))
-        return headed(world, title, [f"step {self.steps}, return {total:.4g}"], [], {})
+        return add_head(world, title, [f"step {self.steps}, return {total:.4g}"], [], {})

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What an env's drawing shows, step by step: shapes, trails, events, numbers. Runs in the learner;
-draws nothing itself.
+"""An episode of an env as its drawing describes it, step by step: shapes, trails, events, numbers.
 
-vec.peek(0)  --Episode.add-->  Moment  --painter.picture_of-->  a picture
+Runs in the learner; paints nothing itself.
+
+vec.peek(0)  --Episode.add-->  Moment  --painter.picture_of-->  picture
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Moment:
-    """All that a picture shows.
+    """Everything that one picture shows.
 
-    trails: shapes that have one, each with the places where it was, the newest last. events: those
-    of the episode so far, each with its step.
+    Attributes:
+        trails: the shapes that leave a trail, each with its past positions, the newest last.
+        events: all events of the episode so far, each with its step.
     """
 
     step: int
@@ -39,63 +41,74 @@ class Moment:
 
 
 class Episode:
-    """One episode of an env as its drawing shows it. name: of the env, for errors."""
+    """One episode of an env as its drawing describes it."""
 
     def __init__(
         self, name: str, make: Callable[[Any, State], Drawing], config: Any, state: State
     ) -> None:
-        """Args: make: `NativeEnv.drawing`. state: after the reset.
+        """Start the episode.
 
-        Raises: ConfigError: the drawing failed, or gave something that cannot be drawn.
+        Args:
+            name: name of the env, for errors.
+            make: `NativeEnv.drawing`.
+            config: settings of the env.
+            state: state after the reset.
+
+        Raises:
+            ConfigError: the drawing failed, or returned something that cannot be drawn.
         """
         self._name = name
-        self.drawing = self.guarded(lambda: make(config, state))
+        self.drawing = self.call_drawing(lambda: make(config, state))
         if not isinstance(self.drawing, Drawing):
             raise ConfigError(
                 f"{name}: its drawing is {self.drawing!r}: `drawing` must return a "
                 "puffervec.contract.drawing.Drawing"
             )
-        self.checked(self.drawing.still)
-        self._ways: dict[str, deque[Point]] = {}
+        self.check_shapes(self.drawing.still)
+        self._trails: dict[str, deque[Point]] = {}
         self._events: list[tuple[int, Event]] = []
-        self.moment = self._seen(0, state, None)
+        self.moment = self._make_moment(0, state, None)
         self._state = state
 
     def add(self, state: State) -> Moment:
-        """Go on by one step. Returns what there is to see now. Raises: ConfigError: as above."""
-        self.moment = self._seen(self.moment.step + 1, state, self._state)
+        """Add the state after one more step and return its moment.
+
+        Raises:
+            ConfigError: the drawing failed, or returned something that cannot be drawn.
+        """
+        self.moment = self._make_moment(self.moment.step + 1, state, self._state)
         self._state = state
         return self.moment
 
     def numbers(self, state: State) -> dict[str, float]:
-        """The numbers of any state of such an episode."""
+        """Return the numbers that the drawing shows of a state."""
         numbers = self.drawing.numbers
         return (
             {}
             if numbers is None
-            else self.guarded(lambda: {name: float(x) for name, x in numbers(state).items()})
+            else self.call_drawing(lambda: {name: float(x) for name, x in numbers(state).items()})
         )
 
-    def _seen(self, step: int, state: State, before: State | None) -> Moment:
-        shapes = self.checked(self.guarded(lambda: tuple(self.drawing.shapes(state, before))))
+    def _make_moment(self, step: int, state: State, before: State | None) -> Moment:
+        shapes = self.check_shapes(
+            self.call_drawing(lambda: tuple(self.drawing.shapes(state, before)))
+        )
         self._events += [(step, shape) for shape in shapes if isinstance(shape, Event)]
         shapes = tuple(shape for shape in shapes if not isinstance(shape, Event))
         trailing = {
             s.name: s for s in shapes if s.name and s.trail > 0 and isinstance(s, (Circle, Box))
         }
-        self._ways = {
-            name: self._ways.get(name) or deque(maxlen=shape.trail + 1)
+        self._trails = {
+            name: self._trails.get(name) or deque(maxlen=shape.trail + 1)
             for name, shape in trailing.items()
         }
         for name, shape in trailing.items():
-            self._ways[name].append((float(shape.x), float(shape.y)))
-        trails = tuple((shape, tuple(self._ways[name])) for name, shape in trailing.items())
+            self._trails[name].append((float(shape.x), float(shape.y)))
+        trails = tuple((shape, tuple(self._trails[name])) for name, shape in trailing.items())
         return Moment(step, shapes, trails, tuple(self._events), self.numbers(state))
 
-    def guarded(self, work: Callable[[], Result]) -> Result:
-        """Run code of the env's drawing. Whatever it raises becomes a ConfigError with its own
-        words.
-        """
+    def call_drawing(self, work: Callable[[], Result]) -> Result:
+        """Run code of the env's drawing and turn whatever it raises into a ConfigError."""
         try:
             return work()
         except PuffervecError as error:
@@ -105,25 +118,27 @@ class Episode:
                 f"{self._name}: its drawing failed: {type(error).__name__}: {error}"
             ) from error
 
-    def checked(self, shapes: Iterable[Shape]) -> tuple[Shape, ...]:
-        """Return what the drawing gave. Raises: ConfigError: it is no shape, or has a number that
-        is not finite.
+    def check_shapes(self, shapes: Iterable[Shape]) -> tuple[Shape, ...]:
+        """Return the shapes as a tuple.
+
+        Raises:
+            ConfigError: one of them is not a shape, or has a number that is not finite.
         """
         for shape in shapes:
             if not isinstance(shape, Shape):
                 raise ConfigError(
-                    f"{self._name}: its drawing gave {shape!r}: give shapes of "
+                    f"{self._name}: its drawing returned {shape!r}: return shapes of "
                     "puffervec.contract.drawing"
                 )
             if not all(map(math.isfinite, _numbers(shape))):
                 raise ConfigError(
-                    f"{self._name}: its drawing gave {shape!r}: all numbers must be finite"
+                    f"{self._name}: its drawing returned {shape!r}: all numbers must be finite"
                 )
         return tuple(shapes)
 
 
 def _numbers(shape: Shape) -> Iterable[float]:
-    """All places and sizes of a shape."""
+    """Return all coordinates and sizes of a shape."""
     if isinstance(shape, Line):
         return [shape.width, *chain.from_iterable(shape.points)]
     if isinstance(shape, Polygon):

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures as files: PNG, GIF and MP4, as bytes. MP4 takes pictures one by one; a GIF keeps a byte
-of each pixel.
+"""Encoders of pictures as PNG, GIF and MP4 files, and the camera of a film.
+
+MP4 encodes pictures one by one; GIF holds all of them in memory, one byte per pixel.
 """
 
 from __future__ import annotations
@@ -28,22 +29,23 @@ _H264 = {
     "quality": 6,
     "output_params": ["-preset", "veryfast", "-movflags", "+faststart"],
 }
-ALONE = 0.4  # Of the view, what is seen around an agent where the drawing does not say it.
-# Of the ring around the followed agent, as shares of the view: its least radius, its width with its
-# pale edges, and its own.
+# Share of the view that is visible around a followed agent, if the drawing does not set `close`.
+ALONE = 0.4
+# The ring around the followed agent as shares of the view: its least radius, its width with and
+# without its pale edges; and the number of its corners.
 RING_LEAST, RING_EDGE, RING_WIDTH, RING_POINTS = 0.02, 0.011, 0.005, 48
-LAST_MS = 1500  # A GIF begins anew; its last picture stays so long.
+LAST_MS = 1500  # duration of the last picture of a GIF, before it starts again
 
 
 def png(picture: Image.Image) -> bytes:
-    """Return a PNG file."""
+    """Return a picture as the bytes of a PNG file."""
     out = io.BytesIO()
     picture.save(out, "PNG", optimize=True)
     return out.getvalue()
 
 
 def gif(pictures: Iterable[Image.Image], fps: float) -> bytes:
-    """Return a GIF file that begins anew at its end. GIFs count in hundredths of a second."""
+    """Return pictures as the bytes of a looping GIF file; times are rounded to 10 ms."""
     frames = [
         picture.quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
         for picture in pictures
@@ -55,9 +57,13 @@ def gif(pictures: Iterable[Image.Image], fps: float) -> bytes:
 
 
 def mp4(pictures: Iterable[Image.Image], fps: float) -> bytes:
-    """Return an MP4 file (H.264), which browsers and slides play. Width and height must be even.
+    """Return pictures as the bytes of an MP4 file (H.264), which browsers and slides play.
 
-    Raises: MissingExtraError. ConfigError: no ffmpeg, or it failed.
+    Width and height must be even.
+
+    Raises:
+        MissingExtraError: imageio-ffmpeg is not installed.
+        ConfigError: there is no ffmpeg, or it failed.
     """
     extras.require("MP4", "imageio_ffmpeg")
     import imageio_ffmpeg
@@ -78,20 +84,27 @@ def mp4(pictures: Iterable[Image.Image], fps: float) -> bytes:
 
 
 class Camera:
-    """What a film shows of the world: all of it, or what is around an agent; once that is gone, the
-    place where it was last.
+    """The view of a film: the whole world, or the surroundings of one agent.
+
+    After the agent has disappeared, the view stays at its last position.
     """
 
     def __init__(self, drawing: Drawing, follow: str | None = None) -> None:
-        """Args: follow: the name of an agent's shape; None for all of the view."""
+        """Create the camera of a drawing.
+
+        Args:
+            drawing: drawing of the episode.
+            follow: name of an agent's shape; None shows the whole view.
+        """
         left, bottom, right, top = drawing.view
         self._drawing, self._follow = drawing, follow
         self._across = drawing.close or ALONE * max(right - left, top - bottom)
         self._at = (left + right) / 2, (bottom + top) / 2
 
     def at(self, moment: Moment) -> tuple[Drawing, Moment]:
-        """Return the drawing with the view at a moment, and the moment with a ring around the
-        followed agent.
+        """Return the drawing with its view at a moment, and the moment.
+
+        The moment has a ring around the followed agent.
         """
         if self._follow is None:
             return self._drawing, moment
@@ -109,7 +122,7 @@ class Camera:
 
 
 def ring_around(shape: Box | Circle, across: float) -> list[Line]:
-    """Return a dark ring with pale edges around a shape. Args: across: the size of the view."""
+    """Return a dark ring with pale edges around a shape; `across` is the size of the view."""
     size = 2 * shape.radius if isinstance(shape, Circle) else math.hypot(shape.width, shape.height)
     radius = max(0.65 * size, RING_LEAST * across)
     turns = [2 * math.pi * part / RING_POINTS for part in range(RING_POINTS + 1)]

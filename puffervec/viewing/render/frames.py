@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures of an env while it runs, for `render_mode="rgb_array"`: the `Recorder` of every env with
-a `NativeEnv.drawing`.
+"""Pictures of a running env for `render_mode="rgb_array"`.
+
+`Frames` is the `Recorder` of every env that has a `NativeEnv.drawing`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ if TYPE_CHECKING:
 
 
 def recorder_of(native: NativeEnv, vec: Any) -> Recorder | None:
-    """Return what draws a vector env of one env in this process; None where its type cannot be
-    drawn.
+    """Return the recorder of a vector env of one env in this process; None if it cannot be drawn.
 
     Raises:
-        MissingExtraError: no package to draw with.
+        MissingExtraError: a package that is needed to draw is not installed.
     """
     if native.recorder is not None:
         return native.recorder(vec)
@@ -32,13 +32,16 @@ def recorder_of(native: NativeEnv, vec: Any) -> Recorder | None:
 
 
 class Frames:
-    """Draws the first env of a vector env while it runs; see
-    puffervec.contract.evaluation.Recorder.
-    """
+    """A recorder of the first env of a vector env (puffervec.contract.evaluation.Recorder)."""
 
     def __init__(self, vec: Any) -> None:
-        """Args: vec: its env type has a drawing. Raises: MissingExtraError: Pillow is not
-        installed.
+        """Create a recorder; its first episode begins with `begin`.
+
+        Args:
+            vec: vector env whose env type has a drawing.
+
+        Raises:
+            MissingExtraError: Pillow is not installed.
         """
         extras.require("drawing", "PIL")
         self._vec = vec
@@ -47,24 +50,26 @@ class Frames:
 
     @property
     def episode(self) -> Episode:
-        """The episode under way. Raises: CallOrderError: before the first reset."""
+        """The current episode. Raises: CallOrderError: before the first reset."""
         if self._episode is None:
             raise CallOrderError("render: call reset first")
         return self._episode
 
     def begin(self) -> None:
-        """Begin an episode."""
+        """Start an episode with the env's current state."""
         self._episode = Episode(
             self._vec.env.name, self._vec.env.drawing, self._vec.config, self._vec.peek(0)
         )
 
     def add(self) -> None:
-        """Look at the newest state."""
+        """Add the env's current state to the episode."""
         self.episode.add(self._vec.peek(0))
 
     def picture(self) -> np.ndarray:
-        """Return (H, W, 3) uint8, always of the same size. Raises: CallOrderError: before the first
-        reset.
+        """Return a picture of the newest state, (H, W, 3) uint8, always of the same size.
+
+        Raises:
+            CallOrderError: before the first reset.
         """
         import numpy as np
 

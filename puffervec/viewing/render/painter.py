@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Paints moments of an episode with Pillow: a picture with title and legend, and sheets of several.
-Runs in the learner.
+"""Painter of the moments of an episode with Pillow: pictures with title and legend, and sheets.
 
-Everything is painted at twice its size and then made smaller, which smooths its edges. All sizes in
-names are of the result.
+Runs in the learner. Everything is painted at twice its size and then reduced, which smooths its
+edges. Sizes whose names end in `_px` or `_PX` are those of the result.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ from puffervec.viewing.render.episode import Moment, Point
 Item = TypeVar("Item")
 PAPER = "#FBFAF7"
 WIDTH_PX, LEAST_PX, MARGIN_PX, GAP_PX = 640, 160, 12, 16
-LINE_PX = 24  # Of text above a picture.
+LINE_PX = 24  # height of a line of text above a picture
 TITLE_PX, FONT_PX = 17, 15
-WIDEST, GAP = "0.0000", ",  "  # number of a caption, and what stands between two
+WIDEST, GAP = "0.0000", ",  "  # the widest number in a caption, and the separator of numbers
 SAMPLE_PX = 16  # height of a sample in a legend
-TRAIL_SHADES = (0.12, 0.22, 0.34, 0.48)  # Shares of the colour, from the oldest quarter on.
-FADED = 0.35  # Likewise.
-NEW_STEPS, OLD = 10, 0.55  # Events are shown large for some steps, and then smaller and paler.
+TRAIL_SHADES = (0.12, 0.22, 0.34, 0.48)  # shares of the colour, from the oldest quarter on
+FADED = 0.35  # share of the colour of faded shapes
+NEW_STEPS, OLD = 10, 0.55  # Events are large for NEW_STEPS steps, then smaller and paler by OLD.
 FINER = 2
-SEAMS_PX = 8  # width of lines from which on their joints are painted
+SEAMS_PX = 8  # Joints are painted on lines that are wider than this.
 PANELS_ACROSS = 4
 PANEL_PX = 440
 
 
 def size_of(drawing: Drawing) -> tuple[int, int]:
-    """Width and height of the world in a picture, in pixels: both even, as films need it."""
+    """Return width and height of the world in a picture, in pixels; both are even, as films need."""
     left, bottom, right, top = drawing.view
     height = WIDTH_PX * (top - bottom) / (right - left)
     return WIDTH_PX, 2 * round(min(max(height, LEAST_PX), WIDTH_PX) / 2)
@@ -45,7 +44,7 @@ def size_of(drawing: Drawing) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Sample:
-    """An entry of a legend. shapes: within (0, 0) and (width, 16), in pixels."""
+    """An entry of a legend; its shapes lie within (0, 0) and (width, SAMPLE_PX), in pixels."""
 
     label: str
     shapes: tuple[Shape, ...]
@@ -53,21 +52,24 @@ class Sample:
 
 
 def picture_of(drawing: Drawing, moment: Moment, title: str, size: tuple[int, int]) -> Image.Image:
-    """Return a picture with a head: title, step and numbers, legend. Args: size: of the world, in
-    pixels.
+    """Return a picture below its head of title, step, numbers and legend.
+
+    Args:
+        drawing: drawing of the episode.
+        moment: the moment to paint.
+        title: title of the picture.
+        size: width and height of the world, in pixels, without the head.
     """
     words, legends = captions(drawing, moment, size[0]), samples_of(drawing, size[0])
-    return headed(world_of(drawing, moment, size), title, words, legends, drawing.colours)
+    return add_head(world_of(drawing, moment, size), title, words, legends, drawing.colours)
 
 
 def frame_of(drawing: Drawing, moment: Moment, title: str, size: tuple[int, int]) -> Image.Image:
-    """Return the same as `picture_of` in a picture of a given size. Args: size: of all of it, in
-    pixels.
-    """
+    """Return a picture like `picture_of`, but of the given total size in pixels."""
     width = size[0] - 2 * MARGIN_PX
     words, legends = captions(drawing, moment, width), samples_of(drawing, width)
     height = size[1] - (1 + len(words) + len(legends)) * LINE_PX - 2 * MARGIN_PX
-    return headed(
+    return add_head(
         world_of(drawing, moment, (width, max(height, LEAST_PX))),
         title,
         words,
@@ -77,11 +79,11 @@ def frame_of(drawing: Drawing, moment: Moment, title: str, size: tuple[int, int]
 
 
 def title_of(title: str, drawing: Drawing) -> str:
-    """Return a title with the name of what the episode is of."""
+    """Return a title followed by the title of the drawing, if it has one."""
     return f"{title}, {drawing.title}" if drawing.title else title
 
 
-def headed(
+def add_head(
     world: Image.Image,
     title: str,
     words: Sequence[str],
@@ -89,8 +91,15 @@ def headed(
     colours: Mapping[str, str],
     scale: float = 1.0,
 ) -> Image.Image:
-    """Return a picture of the world below its title, lines of words, and a line for each legend.
-    Args: scale: of the head.
+    """Return a picture of the world below its title, lines of words and lines of legends.
+
+    Args:
+        world: picture of the world.
+        title: title of the picture.
+        words: lines of text.
+        legends: samples of each line of the legend.
+        colours: colours by role.
+        scale: factor on the sizes in the head.
     """
     line, top, width = round(scale * LINE_PX), round(scale * (MARGIN_PX - 4)), world.width
     head = (1 + len(words) + len(legends)) * line + MARGIN_PX
@@ -100,7 +109,7 @@ def headed(
         [(title, round(scale * TITLE_PX)), *((text, round(scale * FONT_PX)) for text in words)]
     ):
         draw.text(
-            (MARGIN_PX, top + number * line), _shortened(text, font_px, width), INK, _font(font_px)
+            (MARGIN_PX, top + number * line), _shorten(text, font_px, width), INK, _font(font_px)
         )
     for number, samples in enumerate(legends, 1 + len(words)):
         _draw_legend(picture, samples, colours, (MARGIN_PX, top + number * line), scale)
@@ -109,17 +118,20 @@ def headed(
 
 
 def samples_of(drawing: Drawing, width: int) -> list[list[Sample]]:
-    """Return the legend of a drawing, its colours and what they stand for, as lines. Args: width:
-    in pixels.
+    """Return the legend of a drawing, its colours and their roles, as lines of samples.
+
+    Args:
+        drawing: drawing of the episode.
+        width: width of a line, in pixels.
     """
     samples = [Sample(role, (Box(6, 6.5, 12, 12, role=role),)) for role in drawing.colours]
-    return _in_lines(samples, [_width_of(sample) for sample in samples], GAP_PX, width)
+    return _break_lines(samples, [_width_of(sample) for sample in samples], GAP_PX, width)
 
 
-def _in_lines(
+def _break_lines(
     items: Sequence[Item], widths: Sequence[float], gap: float, width: float
 ) -> list[list[Item]]:
-    """Put items side by side, with gaps between, into as many lines as they need."""
+    """Return items as lines in which they fit next to each other, with gaps between."""
     lines: list[list[Item]] = []
     used = math.inf
     for item, needed in zip(items, widths, strict=True):
@@ -132,7 +144,7 @@ def _in_lines(
 
 
 def sheet_of(drawing: Drawing, moments: Sequence[Moment], title: str) -> Image.Image:
-    """Return moments side by side, each under its step and numbers, with one title and legend."""
+    """Return a grid of moments, each under its step and numbers, with one title and legend."""
     width, height = size_of(drawing)
     panel = PANEL_PX, round(PANEL_PX * height / width)
     across = min(PANELS_ACROSS, len(moments))
@@ -144,22 +156,26 @@ def sheet_of(drawing: Drawing, moments: Sequence[Moment], title: str) -> Image.I
     head = (1 + len(legends)) * LINE_PX + 2 * MARGIN_PX
     sheet = Image.new("RGB", (width + 2 * MARGIN_PX, head + rows * row_px), PAPER)
     draw = ImageDraw.Draw(sheet)
-    draw.text((MARGIN_PX, MARGIN_PX), _shortened(title, TITLE_PX, width), INK, _font(TITLE_PX))
+    draw.text((MARGIN_PX, MARGIN_PX), _shorten(title, TITLE_PX, width), INK, _font(TITLE_PX))
     for line, samples in enumerate(legends, 1):
         _draw_legend(sheet, samples, drawing.colours, (MARGIN_PX, MARGIN_PX + line * LINE_PX))
     for number, moment in enumerate(moments):
         x, y = MARGIN_PX + number % across * (PANEL_PX + GAP_PX), head + number // across * row_px
         for line, text in enumerate(captions(drawing, moment, PANEL_PX)):
             draw.text(
-                (x, y + line * LINE_PX), _shortened(text, FONT_PX, PANEL_PX), INK, _font(FONT_PX)
+                (x, y + line * LINE_PX), _shorten(text, FONT_PX, PANEL_PX), INK, _font(FONT_PX)
             )
         sheet.paste(world_of(drawing, moment, panel), (x, y + lines * LINE_PX))
     return sheet
 
 
 def captions(drawing: Drawing, moment: Moment, width: int) -> list[str]:
-    """Return step and numbers as lines of words: as many lines for every moment of an episode.
-    Args: width: in pixels.
+    """Return step and numbers as lines of text; every moment of an episode has as many lines.
+
+    Args:
+        drawing: drawing of the episode.
+        moment: the moment to describe.
+        width: width of a line, in pixels.
     """
     texts, widths = [f"step {moment.step}"], [_font(FONT_PX).getlength("step 0000")]
     if drawing.step_s:
@@ -170,12 +186,12 @@ def captions(drawing: Drawing, moment: Moment, width: int) -> list[str]:
         texts.append(f"{name} {value:.4g}{of}")
         widths.append(_font(FONT_PX).getlength(f"{name} {WIDEST}{of}"))
     return [
-        GAP.join(line) for line in _in_lines(texts, widths, _font(FONT_PX).getlength(GAP), width)
+        GAP.join(line) for line in _break_lines(texts, widths, _font(FONT_PX).getlength(GAP), width)
     ]
 
 
 def digits_of(step_s: float) -> int:
-    """Return how many digits after the point tell the times of steps apart.
+    """Return the number of decimals that are needed to tell the times of steps apart.
 
     >>> digits_of(0.1), digits_of(0.02), digits_of(1.0)
     (1, 2, 0)
@@ -184,10 +200,16 @@ def digits_of(step_s: float) -> int:
 
 
 def scale_bar(left: float, bottom: float, width: float, px: float, unit: str = "m") -> list[Shape]:
-    """Return a bar of a round length in the lower left corner, an eighth of the picture's width at
-    most, with its length.
+    """Return a bar in the lower left corner, labelled with its length.
 
-    Args: left, bottom, width: of the view, in world units. px: world units of a pixel.
+    The length is a round number, at most an eighth of the picture's width.
+
+    Args:
+        left: left edge of the view, in world units.
+        bottom: lower edge of the view, in world units.
+        width: width of the view, in world units.
+        px: size of a pixel, in world units.
+        unit: name of the world's unit.
     """
     power = 10.0 ** math.floor(math.log10(width / 8))
     length = power * next(part for part in (5, 2, 1) if part * power <= width / 8)
@@ -198,7 +220,7 @@ def scale_bar(left: float, bottom: float, width: float, px: float, unit: str = "
 
 
 def world_of(drawing: Drawing, moment: Moment, size: tuple[int, int]) -> Image.Image:
-    """Return the world without a head. Args: size: in pixels."""
+    """Return a picture of the world without a head; `size` is in pixels."""
     brush = _Brush(drawing, size)
     for shape in drawing.still:
         brush.paint(shape)
@@ -213,14 +235,14 @@ def world_of(drawing: Drawing, moment: Moment, size: tuple[int, int]) -> Image.I
     for event in (event for step, event in moment.events if moment.step - step < NEW_STEPS):
         brush.paint_event(event)
     if drawing.unit:
-        left, bottom, width, px = brush.seen()
+        left, bottom, width, px = brush.visible()
         for shape in scale_bar(left, bottom, width, px, drawing.unit):
             brush.paint(shape)
     return brush.image.reduce(FINER)
 
 
 class _Brush:
-    """Paints shapes in world units. Pixels are those of the finer picture."""
+    """A painter of shapes in world units; its pixels are those of the finer picture."""
 
     def __init__(self, drawing: Drawing, size: tuple[int, int]) -> None:
         self.image = Image.new("RGB", (FINER * size[0], FINER * size[1]), PAPER)
@@ -233,9 +255,10 @@ class _Brush:
         self._left = self.image.width / 2 - self._scale * (left + right) / 2
         self._bottom = self.image.height / 2 + self._scale * (bottom + top) / 2
 
-    def seen(self) -> tuple[float, float, float, float]:
-        """Return left, bottom and width of what the picture shows, and the size of one of its
-        pixels, in world units.
+    def visible(self) -> tuple[float, float, float, float]:
+        """Return left, bottom and width of the visible world and the size of a pixel.
+
+        All are in world units.
         """
         width = self.image.width / self._scale
         return (
@@ -246,7 +269,8 @@ class _Brush:
         )
 
     def paint(self, shape: Shape) -> None:
-        colour = mixed(self._colours.get(shape.role, INK), FADED if shape.faded else 1.0)
+        """Paint a shape; shapes that are painted later cover it."""
+        colour = mix(self._colours.get(shape.role, INK), FADED if shape.faded else 1.0)
         match shape:
             case Circle():
                 (x, y), radius = (
@@ -291,9 +315,9 @@ class _Brush:
                 )
 
     def paint_event(self, event: Event, size: float = 1.0) -> None:
-        """Args: size: a share of the largest one, and of the colour."""
+        """Paint a cross; `size` is the share of the full size and of the colour."""
         (x, y), unit = self._at((event.x, event.y)), size * FINER
-        colour = mixed(self._colours.get(event.role, INK), size)
+        colour = mix(self._colours.get(event.role, INK), size)
         for arm, width, paint in (
             (8 * unit, round(6 * unit), PAPER),
             (7 * unit, round(3 * unit), colour),
@@ -302,7 +326,7 @@ class _Brush:
             self._draw.line((x - arm, y + arm, x + arm, y - arm), paint, width)
 
     def paint_trail(self, shape: Shape, places: Sequence[Point]) -> None:
-        """The older, the paler."""
+        """Paint a trail through the past positions of a shape; older parts are paler."""
         if all(place == places[0] for place in places):
             return
         points, colour = [self._at(place) for place in places], self._colours.get(shape.role, INK)
@@ -311,16 +335,16 @@ class _Brush:
             end = len(points) - age * quarter
             part = points[max(0, end - quarter - 1) : max(0, end)]
             if len(part) > 1:
-                self._draw.line(part, mixed(colour, share), round(2.5 * FINER))
+                self._draw.line(part, mix(colour, share), round(2.5 * FINER))
 
     def _look(self, shape: Shape, colour: str) -> dict[str, Any]:
-        """A filled shape has a pale edge, which keeps it apart from what lies under it."""
+        """Return fill and outline of a shape; a pale edge sets filled ones off from those below."""
         if shape.filled:
             return {"fill": colour, "outline": PAPER, "width": FINER // 2}
         return {"outline": colour, "width": round(1.2 * FINER)}
 
     def _at(self, point: Point) -> Point:
-        """Pixels of a point of the world."""
+        """Return the pixel coordinates of a point of the world."""
         return self._left + float(point[0]) * self._scale, self._bottom - float(
             point[1]
         ) * self._scale
@@ -335,7 +359,7 @@ def _corners(box: Box) -> list[Point]:
 
 
 def _ahead(box: Box, share: float) -> Point:
-    """The place that lies that share of the width ahead of the middle."""
+    """Return the point that is a share of the box's width ahead of its centre."""
     return box.x + share * box.width * math.cos(
         box.angle_rad
     ), box.y + share * box.width * math.sin(box.angle_rad)
@@ -348,7 +372,7 @@ def _draw_legend(
     at: tuple[int, int],
     scale: float = 1.0,
 ) -> None:
-    """As many samples as one line has room for."""
+    """Draw as many samples as fit into one line."""
     (x, y), font_px = at, round(scale * FONT_PX)
     for sample in samples:
         end, size = (
@@ -366,22 +390,22 @@ def _draw_legend(
 
 
 def _width_of(sample: Sample, scale: float = 1.0) -> int:
-    """Pixels of a sample with its label."""
+    """Return the width of a sample with its label, in pixels."""
     words: float = _font(round(scale * FONT_PX)).getlength(_label_of(sample, scale))
     return round(scale * sample.width) + round(5 * scale) + round(words)
 
 
 def _label_of(sample: Sample, scale: float) -> str:
-    return _shortened(sample.label, round(scale * FONT_PX), round(scale * WIDTH_PX / 3))
+    return _shorten(sample.label, round(scale * FONT_PX), round(scale * WIDTH_PX / 3))
 
 
-def _shortened(text: str, font_px: int, width: int) -> str:
-    """Return as much of a text as fits in one line, with its beginning and its end."""
+def _shorten(text: str, font_px: int, width: int) -> str:
+    """Return a text that fits into one line; its middle is left out if it is too long."""
     text = " ".join(text.split())
     if _font(font_px).getlength(text) <= width:
         return text
-    for kept in range(len(text) // 2, 0, -1):
-        short = f"{text[:kept]}...{text[-kept:]}"
+    for length in range(len(text) // 2, 0, -1):
+        short = f"{text[:length]}...{text[-length:]}"
         if _font(font_px).getlength(short) <= width:
             return short
     return "..."
@@ -393,7 +417,7 @@ def _font(size_px: int) -> Any:
 
 
 @cache
-def mixed(colour: str, share: float) -> str:
-    """Return a colour, mixed with paper. Args: share: of the colour."""
+def mix(colour: str, share: float) -> str:
+    """Return a colour mixed with paper; `share` is that of the colour."""
     parts = zip(ImageColor.getrgb(colour)[:3], ImageColor.getrgb(PAPER)[:3], strict=True)
     return "#" + "".join(f"{round(share * own + (1 - share) * paper):02x}" for own, paper in parts)

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the agents of the first env are given: the fields of their rows, and the pictures among
-them. Runs in the learner.
+"""The observations of the first env's agents: the fields of their rows and the pictures among them.
+
+Runs in the learner.
 """
 
 from __future__ import annotations
@@ -24,82 +25,86 @@ Picture = NDArray[np.uint8]  # (height, width) or (height, width, 3)
 
 
 def rows_of(vec: VectorEnv) -> dict[str, Any]:
-    """Return what all rows observe by field, (rows, ...) each; by "group/field" where there are
-    several groups. Views.
+    """Return views of the observations of all rows by field, (rows, ...) each.
+
+    If there are several groups, names are "group/field".
     """
-    groups, found = vec.spec.groups, dict[str, Any]()
+    groups, parts = vec.spec.groups, dict[str, Any]()
     for group in groups:
         prefix = "" if len(groups) == 1 else f"{group.name}/"
         fields = fields_of(group, vec.halves[0].groups[group.name].observations)
-        found |= {prefix + name: part for name, part in fields.items()}
-    return found
+        parts |= {prefix + name: part for name, part in fields.items()}
+    return parts
 
 
 def fields_of(group: GroupSpec, observations: Any) -> dict[str, Any]:
-    """Return the fields of observation rows by name, (rows, *shape) each: views."""
+    """Return views of the fields of observation rows by name, (rows, *shape) each."""
     if isinstance(observations, Mapping):
         return dict(observations)
     if len(group.fields) == 1:
         return {group.fields[0].name: observations}
-    flat, found = observations.reshape(len(observations), -1), {}
+    flat, fields = observations.reshape(len(observations), -1), {}
     for part in group.fields:
         first = part.offset // part.dtype.itemsize
-        found[part.name] = flat[:, first : first + part.size].reshape(len(flat), *part.shape)
-    return found
+        fields[part.name] = flat[:, first : first + part.size].reshape(len(flat), *part.shape)
+    return fields
 
 
 def pictures_of(episode: Episode, vec: VectorEnv, state: State) -> dict[int, Picture]:
-    """Return by row the picture that its agent is given: what the drawing says, else the first
-        field that is one.
+    """Return the picture that each agent observes, by row.
 
-    Raises: ConfigError: the drawing failed, or gave something that is no picture.
+    It comes from the drawing's `pictures`, or else is the first field that is a picture.
+
+    Raises:
+        ConfigError: the drawing failed, or returned something that is not a picture.
     """
     make, names = episode.drawing.pictures, episode.drawing.agents
     if make is None:
-        return _plain(vec)
-    given = episode.guarded(lambda: dict(make(rows_of(vec), state)))
+        return _field_pictures(vec)
+    by_name = episode.call_drawing(lambda: dict(make(rows_of(vec), state)))
     rows = {name: row for row, name in enumerate(names) if name}
-    for name, picture in given.items():
+    for name, picture in by_name.items():
         if name not in rows or not is_picture(picture):
             raise ConfigError(
-                f"{vec.env.name}: its drawing gave {_told(picture)} as the picture of {name!r}: "
-                "give, by names of agents, uint8 of (height, width) or (height, width, 3)"
+                f"{vec.env.name}: its drawing returned {_describe(picture)} as the picture of "
+                f"{name!r}: return, by names of agents, uint8 of (height, width) or (height, width, 3)"
             )
-    return {rows[name]: picture for name, picture in given.items()}
+    return {rows[name]: picture for name, picture in by_name.items()}
 
 
-def is_picture(what: Any) -> bool:
-    """Whether something is an array that can be shown."""
-    if not (isinstance(what, np.ndarray) and what.dtype == np.uint8 and what.size):
+def is_picture(value: Any) -> bool:
+    """Return whether a value is an array that can be shown as a picture."""
+    if not (isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.size):
         return False
-    return what.ndim == 2 or (what.ndim == 3 and what.shape[2] == 3)
+    return value.ndim == 2 or (value.ndim == 3 and value.shape[2] == 3)
 
 
-def _told(what: Any) -> str:
-    return f"{what.dtype} {what.shape}" if isinstance(what, np.ndarray) else repr(what)
+def _describe(value: Any) -> str:
+    return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 
-def _plain(vec: VectorEnv) -> dict[int, Picture]:
-    """Fields that are pictures as they are: with one channel or three, which stand first or last."""
-    found, first = dict[int, Picture](), 0
+def _field_pictures(vec: VectorEnv) -> dict[int, Picture]:
+    """Return each live row's first field that is a picture: one or three channels, first or last."""
+    pictures, first = dict[int, Picture](), 0
     for group in vec.spec.groups:
         view = vec.halves[0].groups[group.name]
-        field = next((field for field in group.fields if _shown(field)), None)
+        field = next((field for field in group.fields if _is_picture_field(field)), None)
         if field is not None:
             part = fields_of(group, view.observations)[field.name]
             for row in np.flatnonzero(view.masks).tolist():
-                found[first + row] = _upright(part[row])
+                pictures[first + row] = _channels_last(part[row])
         first += group.agents
-    return found
+    return pictures
 
 
-def _shown(field: Field) -> bool:
+def _is_picture_field(field: Field) -> bool:
     if field.dtype != np.uint8 or not field.keeps_shape or len(field.shape) > 3:
         return False
     return len(field.shape) == 2 or bool({1, 3} & {field.shape[0], field.shape[2]})
 
 
-def _upright(picture: NDArray[np.uint8]) -> Picture:
+def _channels_last(picture: NDArray[np.uint8]) -> Picture:
+    """Return a picture as (height, width) or (height, width, 3)."""
     if picture.ndim == 2:
         return picture
     if picture.shape[2] not in (1, 3):

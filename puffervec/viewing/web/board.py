@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The runs that a page shows: found in folders that the user has named, followed, and told of as
-JSON. Imports no torch.
+"""The runs that a page shows: found in the user's folders, followed, and described as JSON.
+
+Imports no torch.
 """
 
 from __future__ import annotations
@@ -42,36 +43,39 @@ from puffervec.viewing.web.follow import Follower
 
 RUN_FILES = (METRICS_FILE, "config.json", "run.json")
 CHECKPOINTS = "checkpoints"
-MANIFEST = "manifest.json"  # of a checkpoint
-MOST_RUNS = 100  # of a folder: the newest
-MOST_CHECKPOINTS = 1000  # of a run that are looked at: those with the most steps
+MANIFEST = "manifest.json"  # file in a checkpoint
+MOST_RUNS = 100  # runs shown per folder: the newest
+MOST_CHECKPOINTS = 1000  # checkpoints examined per run: those with the most steps
 MOST_JSON = 1 << 22
-_CHECKPOINT_NAME = re.compile(
-    r"([0-9]+)(?:-([0-9]+))?"
-)  # agent-steps, and a number where the same step was saved again
-# What a page hands out of a run folder, by the end of its name.
-SERVED = {
-    ".json": "application/json", ".jsonl": "text/plain", ".csv": "text/plain", ".png": "image/png", ".gif": "image/gif",
-    ".mp4": "video/mp4", ".html": "text/html",
-}  # fmt: skip
-QUIET_SPANS, QUIET_S = 5.0, 15.0  # without a line, before a run counts as one that has ended
+# Agent-steps, followed by a number if the same step was saved again.
+_CHECKPOINT_NAME = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+# Media types of the files of a run folder that a page serves, by suffix.
+MEDIA_TYPES = {
+    ".json": "application/json",
+    ".jsonl": "text/plain",
+    ".csv": "text/plain",
+    ".png": "image/png",
+    ".gif": "image/gif",
+    ".mp4": "video/mp4",
+    ".html": "text/html",
+}
+# A run has ended if no line came for QUIET_SPANS times its last span and for QUIET_S seconds.
+QUIET_SPANS, QUIET_S = 5.0, 15.0
 
 
 @dataclass
 class Run:
-    """A run folder that is watched."""
+    """A run folder that is followed."""
 
     path: Path
     name: str
     metrics: Follower
-    about: dict[str, Any] = field(default_factory=dict)  # run.json, {} where there is none
-    _saved: tuple[list[str], str | None] = (
-        [],
-        None,
-    )  # names of its checkpoints, and the newest of them
+    about: dict[str, Any] = field(default_factory=dict)  # run.json, {} if there is none
+    # Names of its checkpoints, and the newest of them.
+    _checkpoints: tuple[list[str], str | None] = ([], None)
 
     def to_json(self, number: int) -> dict[str, Any]:
-        """What a page says of it, all but its curves."""
+        """Return everything that a page shows of the run, except its curves."""
         metrics = self.metrics
         span = metrics.last(SPAN_S) or 0.0
         shares = time_shares(metrics)
@@ -85,7 +89,7 @@ class Run:
             "training": metrics.age_s is not None
             and metrics.age_s < max(QUIET_SPANS * span, QUIET_S),
             "age_s": metrics.age_s,
-            **newest(metrics),
+            **last_values(metrics),
             "keys": curve_keys(metrics),
             "time": shares,
             "checkpoint": self.checkpoint(),
@@ -93,8 +97,9 @@ class Run:
         }
 
     def checkpoint(self) -> str | None:
-        """Return the name of the checkpoint saved last. Manifests are read again only where names
-        have changed.
+        """Return the name of the newest checkpoint.
+
+        Manifests are read again only if the names have changed.
         """
         with (
             contextlib.suppress(OSError),
@@ -102,34 +107,43 @@ class Run:
             folder.below(CHECKPOINTS) as saved,
         ):
             names = saved.names()
-            if names != self._saved[0]:
-                self._saved = names, _saved_last(saved, names)
-            return self._saved[1]
+            if names != self._checkpoints[0]:
+                self._checkpoints = names, _find_newest(saved, names)
+            return self._checkpoints[1]
         return None
 
     def files(self) -> list[str]:
-        """Names of the files in its folder that a page may ask for."""
+        """Return the names of the files in the run folder that a page may request."""
         with contextlib.suppress(OSError), Folder(self.path) as folder:
             return [
-                name for name in folder.names() if served_as(name) and folder.kind(name) == "file"
+                name for name in folder.names() if media_type(name) and folder.kind(name) == "file"
             ]
         return []
 
 
 _LAST = {
-    "step": STEP, "update": UPDATE, "elapsed_s": ELAPSED_S, "per_s": AGENT_STEPS_PER_S, "left_s": SECONDS_LEFT,
-    "score": f"{ENV}score", "return": EPISODE_RETURN,
-}  # fmt: skip
+    "step": STEP,
+    "update": UPDATE,
+    "elapsed_s": ELAPSED_S,
+    "per_s": AGENT_STEPS_PER_S,
+    "left_s": SECONDS_LEFT,
+    "score": f"{ENV}score",
+    "return": EPISODE_RETURN,
+}
 _NO_CURVES = (STEP, UPDATE, ELAPSED_S, SPAN_S)
 
 
 class Board:
-    """Runs by number: the same as long as the page is served."""
+    """The runs of a page, by numbers that stay the same as long as the page is served."""
 
     def __init__(self, where: Sequence[Path]) -> None:
-        """Find the runs. Args: where: run folders, and folders that hold some, now or later.
+        """Find the runs.
 
-        Raises: ConfigError: there is no such folder.
+        Args:
+            where: run folders, and folders that contain run folders, now or later.
+
+        Raises:
+            ConfigError: a folder does not exist.
         """
         self.runs: list[Run] = []
         self._holders = [path for path in where if not is_run(path)]
@@ -142,7 +156,7 @@ class Board:
         self.refresh()
 
     def refresh(self) -> None:
-        """Look for new runs and read what has come to all metrics."""
+        """Look for new runs and read the new lines of all metrics."""
         for holder in self._holders:
             for path in [holder] if is_run(holder) else runs_in(holder):
                 self._add(path)
@@ -158,19 +172,20 @@ class Board:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """All that a page says of runs, all but their curves, and what their metrics are."""
-        keys = ranked(key for run in self.runs for key in curve_keys(run.metrics))
+        """Return everything that a page shows of the runs and their metrics, except the curves."""
+        keys = rank_metrics(key for run in self.runs for key in curve_keys(run.metrics))
         meanings = self._meanings()
         return {
             "runs": [run.to_json(number) for number, run in enumerate(self.runs)],
             "folders": [name_of(path) for path in self._holders],
-            "metrics": {key: told_of(key, meanings) for key in keys},
+            "metrics": {key: describe_metric(key, meanings) for key in keys},
             "time": time_meanings(),
         }
 
     def _meanings(self) -> dict[str, str]:
-        """Return what the envs of the runs say of the numbers that they record; where two envs
-        record numbers of the same name, both.
+        """Return the meanings of the metrics that the runs' envs record.
+
+        If two envs record metrics of the same name, their meanings are joined.
         """
         found: dict[str, dict[str, None]] = {}
         for env in dict.fromkeys(run.metrics.env for run in self.runs):
@@ -181,14 +196,14 @@ class Board:
 
 @cache
 def _meanings_of(env: str) -> Mapping[str, str]:
-    """Return what an env says of the numbers that it records; nothing where it is not installed."""
+    """Return the meanings of the metrics that an env records; none if it is not installed."""
     with contextlib.suppress(ConfigError, ImportError):
         return training_of(env).meanings
     return {}
 
 
-def ranked(keys: Iterable[str]) -> list[str]:
-    """Return metrics, each once: the env's own, those of episodes, and the others as they came."""
+def rank_metrics(keys: Iterable[str]) -> list[str]:
+    """Return distinct metrics: the env's first, then those of episodes, then the rest in order."""
     first = (ENV, EPISODE)
     return sorted(
         dict.fromkeys(keys),
@@ -196,11 +211,12 @@ def ranked(keys: Iterable[str]) -> list[str]:
     )
 
 
-def told_of(key: str, own: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What a page says of a metric: its unit, its meaning, and whether it is shown where nobody
-    chose.
+def describe_metric(key: str, own: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return a metric's unit, its meaning, and whether a page shows it by default.
 
-    Args: own: what the env says of the numbers that it records (`Training.meanings`).
+    Args:
+        key: name of the metric.
+        own: meanings of the metrics that the env records (`Training.meanings`).
     """
     known = METRICS.get(base(key))
     usual = key.startswith(ENV) or (known is not None and known.usual)
@@ -211,27 +227,26 @@ def told_of(key: str, own: Mapping[str, str] | None = None) -> dict[str, Any]:
     }
 
 
-def newest(metrics: Follower) -> dict[str, float | None]:
-    """The newest numbers of a run as a whole."""
+def last_values(metrics: Follower) -> dict[str, float | None]:
+    """Return the last values of the metrics that describe a run as a whole."""
     return {name: metrics.last(key) for name, key in _LAST.items()}
 
 
 def curve_keys(metrics: Follower) -> list[str]:
-    """The metrics that can be drawn over steps."""
+    """Return the metrics that can be drawn over steps."""
     return [key for key in metrics.keys if key not in _NO_CURVES]
 
 
 def time_meanings() -> dict[str, str]:
-    """What the parts of a run's time are."""
+    """Return the meanings of the parts of a run's time."""
     return {part: METRICS[key].meaning for part, key in TIME_PARTS.items()}
 
 
 def time_shares(metrics: Follower) -> dict[str, float]:
-    """Return the mean share of the whole run's time of each of its parts: lines stand for spans of
-        unequal length.
+    """Return each part's share of the whole run's time, weighted by the length of the lines' spans.
 
-    Times that go back count as none, and shares are cut to [-1, 1], so that no file makes a number
-    that JSON has no word for.
+    Spans of negative length count as empty, and shares are clipped to [-1, 1], so that whatever
+    the file holds, the result can be written as JSON.
     """
     ends = metrics.column(ELAPSED_S)
     known = np.isfinite(ends)
@@ -247,7 +262,7 @@ def time_shares(metrics: Follower) -> dict[str, float]:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder is that of a run."""
+    """Return whether a folder is a run folder."""
     try:
         with Folder(path) as folder:
             return (
@@ -259,8 +274,9 @@ def is_run(path: Path) -> bool:
 
 
 def runs_in(holder: Path) -> list[Path]:
-    """Return the run folders in a folder, the newest last. Links are left out: nobody has named
-    them.
+    """Return the run folders in a folder, the newest last, without links.
+
+    Links may lead to folders that the user has not named.
     """
     found = []
     with contextlib.suppress(OSError), Folder(holder) as folder:
@@ -272,19 +288,17 @@ def runs_in(holder: Path) -> list[Path]:
 
 
 def newest_checkpoint(run: Path) -> str | None:
-    """Return the name of the checkpoint of a run folder that was saved last, None where there is
-    none.
-    """
+    """Return the name of the newest checkpoint of a run folder, None if there is none."""
     with contextlib.suppress(OSError), Folder(run) as folder, folder.below(CHECKPOINTS) as saved:
-        return _saved_last(saved, saved.names())
+        return _find_newest(saved, saved.names())
     return None
 
 
-def _saved_last(saved: Folder, names: Iterable[str]) -> str | None:
-    """Return the name of the checkpoint that was saved last.
+def _find_newest(saved: Folder, names: Iterable[str]) -> str | None:
+    """Return the name of the checkpoint that was saved last, None if there is none.
 
-    A run that was resumed from an older checkpoint leaves folders with more steps than the newest
-    one has, so the order is that of `sequence` in the manifests, as in
+    After a run was resumed from an older checkpoint, there are folders with more steps than the
+    newest one has, so `sequence` in the manifests decides, as in
     puffervec/train/run/checkpoint.py.
     """
     named = [found for name in names if (found := _CHECKPOINT_NAME.fullmatch(name))]
@@ -297,8 +311,9 @@ def _saved_last(saved: Folder, names: Iterable[str]) -> str | None:
 
 
 def _sequence(saved: Folder, name: str) -> int | None:
-    """Return the how many-th checkpoint of its run this is, 0 where an older version wrote it, None
-    where it is none.
+    """Return a checkpoint's number within its run, None if the folder is not a checkpoint.
+
+    Checkpoints written by older versions have number 0.
     """
     with contextlib.suppress(OSError), saved.below(name) as folder:
         sequence = (
@@ -309,22 +324,21 @@ def _sequence(saved: Folder, name: str) -> int | None:
 
 
 def name_of(path: Path) -> str:
-    """The name of a run folder, also where the path is `.`; what is no text in it is shown as it
-    can be.
-    """
+    """Return the name of a run folder, also of `.`; bytes that are not UTF-8 are replaced."""
     return os.fsencode(path.name or path.absolute().name).decode("utf-8", "replace")
 
 
 def read_json(path: Path, name: str) -> dict[str, Any]:
-    """Return a JSON table of a run folder, {} where there is none that can be read."""
+    """Return a JSON table of a run folder, {} if there is none that can be read."""
     with contextlib.suppress(OSError), Folder(path) as folder:
         return _table(folder, name)
     return {}
 
 
 def _table(folder: Folder, name: str) -> dict[str, Any]:
-    """Return a JSON table, {} where there is none. NaN and infinity, which are no JSON, become
-    None: pages cannot hold them.
+    """Return a JSON table of a folder, {} if there is none.
+
+    NaN and infinity become None: they are not valid JSON, so pages cannot contain them.
     """
     with contextlib.suppress(OSError, ValueError, RecursionError):
         found = json.loads(
@@ -339,6 +353,6 @@ def _finite(digits: str) -> float | None:
     return number if math.isfinite(number) else None  # 1e999 is infinite
 
 
-def served_as(name: str) -> str | None:
-    """The media type of a file that a page may ask for, None for all others."""
-    return SERVED.get(Path(name).suffix.lower())
+def media_type(name: str) -> str | None:
+    """Return the media type of a file that a page may request, None for all other files."""
+    return MEDIA_TYPES.get(Path(name).suffix.lower())

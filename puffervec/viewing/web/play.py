@@ -133,7 +133,7 @@ class Game:
         if row is not None:
             self.held = {key: self.held.get(key, 0) + 1 for key in self.keys.names if key in held}
             actions = self._replace_action(
-                actions, row, self.episode.guarded(lambda: self.keys.action(self.held))
+                actions, row, self.episode.call_drawing(lambda: self.keys.action(self.held))
             )
         self.vec.send(actions)
         self.observations = self.vec.recv()[0]
@@ -155,7 +155,7 @@ class Game:
         name = drawing.agents[row] if row < len(drawing.agents) else ""
         if drawing.facts is None or not name:
             return {}
-        facts = self.episode.guarded(lambda: dict(drawing.facts(self.state)))  # type: ignore[misc]
+        facts = self.episode.call_drawing(lambda: dict(drawing.facts(self.state)))  # type: ignore[misc]
         return {
             fact: round(float(number), 4)
             for fact, number in facts.get(name, {}).items()

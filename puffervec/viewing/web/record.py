@@ -154,11 +154,13 @@ class _Recorder:
         rewards = np.concatenate([rows.rewards for _, rows in self.groups]).astype(np.float64)
         self._put("reward", np.where(masks & (not first), rewards, np.nan))
         if drawing.facts is not None:
-            for agent, facts in self.episode.guarded(lambda: dict(drawing.facts(state))).items():  # type: ignore[misc]
+            for agent, facts in self.episode.call_drawing(
+                lambda: dict(drawing.facts(state))
+            ).items():  # type: ignore[misc]
                 for name, number in facts.items():
                     self._newest(name)[self._row(agent)] = number
         if drawing.observed is not None:
-            by_agent = self.episode.guarded(lambda: self._observed(state))
+            by_agent = self.episode.call_drawing(lambda: self._observed(state))
             self.seen.add(
                 len(self.moments) - 1,
                 {self._row(agent): shapes for agent, shapes in by_agent.items()},
@@ -172,7 +174,7 @@ class _Recorder:
         )
         describe = self.episode.drawing.actions
         if describe is not None:
-            series = self.episode.guarded(lambda: dict(describe(actions)))
+            series = self.episode.call_drawing(lambda: dict(describe(actions)))
         else:
             series = self._raw_actions(actions)
         for name, numbers in series.items():
@@ -198,7 +200,7 @@ class _Recorder:
         observed = self.episode.drawing.observed
         assert observed is not None
         return {
-            agent: self.episode.checked(tuple(shapes))
+            agent: self.episode.check_shapes(tuple(shapes))
             for agent, shapes in observed(rows_of(self.vec), state).items()
         }
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train report`: one page, in one file, for people to whom a run is shown."""
+"""`puffer-train report`: a run as a page in one file, for sharing."""
 
 from __future__ import annotations
 
@@ -18,25 +18,28 @@ from puffervec.train.config import flags
 from puffervec.train.config.target import native_env, own_evaluation
 
 ABOUT = """\
-  Evaluates the newest checkpoint of a run and writes one page, in one file that needs no network: what was trained and with
-  what, the score beside that of a baseline on the same episodes, the tables of the evaluation with what their columns mean,
-  replays of the worst and the median scene, curves, how the time was spent, all settings.
+  Evaluates the newest checkpoint of a run and writes a page in one file that needs no network:
+  how the run was trained, its score next to that of a baseline on the same episodes, the tables
+  of the evaluation with the meanings of their columns, replays of the worst and the median scene,
+  curves, how the time was spent, and all settings.
 
   --out FILE.html       [default: report.html in the run folder]
   --no-replays          without replays
-  --baseline WHO,...    who stands beside the run: random, what the env brings, or another run [default: random; drive: idm]
-  --no-baseline         nobody
-  --date TEXT           what stands on the page as its date [default: today]
-  --suite NAME          another evaluation that the env brings
-  --episodes N          episodes of the evaluation, as eval counts them
-  --env.NAME VALUE      settings of the env, over those of the run
+  --baseline WHO,...    compare with random, a baseline of the env, or another run
+                        [default: random; drive: idm]
+  --no-baseline         compare with nothing
+  --date TEXT           date shown on the page [default: today]
+  --suite NAME          another evaluation of the env
+  --episodes N          episodes of the evaluation, as for eval
+  --env.NAME VALUE      settings of the env that replace those of the run
   --scenes WHAT         short for --env.scenes
-  --env MODULE:FACTORY  the run's env where it is code of yours, which report imports only if you name it
+  --env MODULE:FACTORY  the run's env if it is your own code, which is imported only if you name it
   --policy MODULE:CLASS the run's policy, likewise
-  --opponent NAME=WHO   the policy NAME is played by a baseline (random), or by that of another run; any number of these
-  --seed N              of envs and of drawn actions [default: 0]
+  --opponent NAME=WHO   play the policy NAME by a baseline (random) or another run's policy; may be
+                        given several times
+  --seed N              seed of envs and of sampled actions [default: 0]
   --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
-  --sample              draw actions instead of taking the likeliest one
+  --sample              sample actions instead of taking the most likely one
 """
 REPORT_FILE = "report.html"
 
@@ -44,16 +47,21 @@ REPORT_FILE = "report.html"
 def write_report(
     request: EvalRequest, out: Path | None, replays: bool, date: str, compare: bool = True
 ) -> Path:
-    """Evaluate a run, write its page and return where.
+    """Evaluate a run, write its page and return the path of the page.
 
     Args:
-        request: its baselines stand beside the run; None: those that the env names.
-        out: None for the run folder. replays: play episodes too. date: to stand on the page.
-            compare: False: without baselines.
-    Raises: ConfigError, CheckpointError, SceneError: bad input.
+        request: what to evaluate; its baselines are compared with the run, and None stands for
+            those that the env names.
+        out: path of the page, None for the run folder.
+        replays: play and show episodes.
+        date: date to show.
+        compare: compare with baselines.
+
+    Raises:
+        ConfigError, CheckpointError, SceneError: bad input.
     """
     from puffervec.viewing.web.board import name_of
-    from puffervec.wings.report.page import Evaluated, report_page, worst_and_median
+    from puffervec.wings.report.page import Evaluation, report_page, worst_and_median
 
     if is_env(request.target):
         raise ConfigError(f"{request.target} is an env: give the folder of a run")
@@ -62,7 +70,7 @@ def write_report(
     alone, beside = asked_for(request)
     player = find_player(alone, lambda config: adapted(config, request))
     if player.folder is None:
-        raise ConfigError(f"{request.target} lies in no run folder: give the folder of a run")
+        raise ConfigError(f"{request.target} is not in a run folder: give the folder of a run")
     config, path = player.config, out or player.folder / REPORT_FILE
     _refuse(path)
     own, native = own_evaluation(config.target), native_env(config.target)
@@ -71,14 +79,14 @@ def write_report(
     others = [find_other(request, who, player) for who in beside if compare]
     report = evaluated(config, own, player.actor, request)
     if others:
-        found_others = [
+        baselines = [
             (other.label, evaluated(other.config, own, other.actor, request)) for other in others
         ]
-        report = side_by_side(report, name_of(player.folder), found_others)
+        report = side_by_side(report, name_of(player.folder), baselines)
     drawn = replays and native is not None and native.drawing is not None
     played = list(worst_and_median(config, player.actor, report, request.seed)) if drawn else []
-    found = Evaluated(report, player.checkpoint, config.tables()["env"], request.seed)
-    text = report_page(player.folder, config, found, played, date)
+    evaluation = Evaluation(report, player.checkpoint, config.tables()["env"], request.seed)
+    text = report_page(player.folder, config, evaluation, played, date)
     try:
         replace_file(path, text.encode())
     except OSError as error:
@@ -87,9 +95,13 @@ def write_report(
 
 
 def _refuse(path: Path) -> None:
-    """Refuse a file that could not be written, before any work. Raises: ConfigError."""
+    """Refuse a path that could not be written, before any work.
+
+    Raises:
+        ConfigError: its folder does not exist, or it is not a plain file.
+    """
     if not path.absolute().parent.is_dir():
-        raise ConfigError(f"--out {path}: there is no folder {path.absolute().parent}")
+        raise ConfigError(f"--out {path}: the folder {path.absolute().parent} does not exist")
     try:
         refuse_odd_file(path)
     except OSError as error:

@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The page of `puffer-train report`: all that is worth knowing of a run, in one file that asks
-nothing of any network.
+"""The page of `puffer-train report`: a run in one file that needs no network.
 
-Runs in the learner. The same run, evaluation and day give the same bytes.
+Runs in the learner. The same run, evaluation and date give the same bytes.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from puffervec.train.config.target import training_of
 from puffervec.train.metrics.log import METRICS_FILE
 from puffervec.viewing.web.board import (
     curve_keys,
+    describe_metric,
+    last_values,
     name_of,
-    newest,
-    ranked,
+    rank_metrics,
     read_json,
     time_meanings,
     time_shares,
-    told_of,
 )
 from puffervec.viewing.web.choose import Choice, choices_of, has_parts, play_choices
 from puffervec.viewing.web.follow import Follower
@@ -35,15 +34,19 @@ from puffervec.viewing.web.replay import Replay
 
 SCRIPTS = (*REPLAY_SCRIPTS, "static/charts.js", "static/tables.js", "static/report.js")
 STYLES = (*REPLAY_STYLES, "static/pages.css", "static/report.css")
-NOT_TOLD = ("folder", "job")  # of a start: names of this machine that say nothing of the run
-# Of an env whose evaluation has no parts, of which the worst and the median one are shown.
+HIDDEN = ("folder", "job")  # fields of a start that name this machine only
+# Episodes of an env whose evaluation has no parts; the worst and the median one are shown.
 EPISODES = 9
 
 
 @dataclasses.dataclass(frozen=True)
-class Evaluated:
-    """What an evaluation found. checkpoint: whose policies. settings: of the env in it. seed: of
-    it.
+class Evaluation:
+    """The report of an evaluation and what was evaluated.
+
+    Attributes:
+        checkpoint: name of the checkpoint.
+        settings: settings of the env.
+        seed: seed of the evaluation.
     """
 
     report: Report
@@ -53,36 +56,49 @@ class Evaluated:
 
 
 def report_page(
-    run: Path, config: TrainConfig, found: Evaluated, replays: Sequence[Replay], date: str
+    run: Path, config: TrainConfig, evaluation: Evaluation, replays: Sequence[Replay], date: str
 ) -> str:
-    """Return the page. Args: run: its folder. config: of the run as it was evaluated. date: to
-    stand on it.
+    """Return the page.
+
+    Args:
+        run: run folder.
+        config: config of the run as it was evaluated.
+        evaluation: its evaluation.
+        replays: replays to show.
+        date: date to show.
     """
     meanings = training_of(config.target).meanings
-    data = contents(run, found, replays, date, meanings)
+    data = contents(run, evaluation, replays, date, meanings)
     return page(f"{config.target}: {name_of(run)}", SCRIPTS, STYLES, data)
 
 
 def contents(
     run: Path,
-    found: Evaluated,
+    evaluation: Evaluation,
     replays: Sequence[Replay],
     date: str,
     meanings: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return what static/report.js shows.
 
-    Args: meanings: what the env says of the numbers that it records.
-    Raises: ConfigError: the run's metrics cannot be read.
+    Args:
+        run: run folder.
+        evaluation: its evaluation.
+        replays: replays to show.
+        date: date to show.
+        meanings: meanings of the metrics that the env records.
+
+    Raises:
+        ConfigError: the run's metrics cannot be read.
     """
-    metrics = followed(run)
-    keys = ranked(curve_keys(metrics))
+    metrics = read_metrics(run)
+    keys = rank_metrics(curve_keys(metrics))
     about = read_json(run, "run.json")
     starts = about.get("starts")
-    told = (
+    tables = (
         [start for start in starts if isinstance(start, dict)] if isinstance(starts, list) else []
     )
-    report = found.report
+    report = evaluation.report
     return {
         "name": name_of(run),
         "env": metrics.env,
@@ -91,32 +107,36 @@ def contents(
             name: table for name, table in read_json(run, "config.json").items() if name != "log"
         },
         "starts": [
-            {name: value for name, value in start.items() if name not in NOT_TOLD} for start in told
+            {name: value for name, value in start.items() if name not in HIDDEN} for start in tables
         ],
         "curves": metrics.curves(keys),
-        "metrics": {key: told_of(key, meanings) for key in keys},
+        "metrics": {key: describe_metric(key, meanings) for key in keys},
         "time": time_shares(metrics),
         "meanings": time_meanings(),
-        "last": newest(metrics),
+        "last": last_values(metrics),
         "evaluation": {
             **report.to_json(),
             "score": report.score,
             "shown": list(report.shown),
             "meanings": dict(report.meanings),
             "columns": {name: list(columns) for name, columns in report.columns.items()},
-            "checkpoint": found.checkpoint,
-            "settings": dict(found.settings),
-            "seed": found.seed,
+            "checkpoint": evaluation.checkpoint,
+            "settings": dict(evaluation.settings),
+            "seed": evaluation.seed,
         },
         "replays": [replay.to_json() for replay in replays],
     }
 
 
-def followed(run: Path) -> Follower:
-    """Return all metrics of a run. Raises: ConfigError: there are none that can be read."""
+def read_metrics(run: Path) -> Follower:
+    """Return all metrics of a run.
+
+    Raises:
+        ConfigError: there are none that can be read.
+    """
     metrics = Follower(run / METRICS_FILE)
     before = -1
-    while metrics.version != before:  # It reads a large file in parts.
+    while metrics.version != before:  # A large file is read in parts.
         before = metrics.version
         metrics.poll()
     if metrics.error or metrics.age_s is None:
@@ -130,30 +150,36 @@ def followed(run: Path) -> Follower:
 def worst_and_median(
     config: TrainConfig, actor: Actor, report: Report, seed: int
 ) -> Iterator[Replay]:
-    """Play the part with the lowest score and the one in the middle; of an env without parts, those
-    of some episodes.
+    """Play and yield the parts with the lowest and the median score.
 
-    Args: config: as it is evaluated. seed: of the evaluation.
-    Raises: ConfigError: the env does not say how it is drawn.
+    If the evaluation has no parts, they are the worst and the median of some episodes.
+
+    Args:
+        config: config of the run as it was evaluated.
+        actor: its policies.
+        report: report of the evaluation.
+        seed: seed of the evaluation.
+
+    Raises:
+        ConfigError: the env has no drawing.
     """
-    if not (
-        has_parts(config.target) and report.tasks and report.worst(1)
-    ):  # Other suites may tell no tasks.
+    # The reports of other suites may name no tasks.
+    if not (has_parts(config.target) and report.tasks and report.worst(1)):
         every = list(
             play_choices(config, actor, [Choice(seed + number) for number in range(EPISODES)])
         )
-        yield from _named(sorted(every, key=lambda replay: replay.score or 0.0))
+        yield from _pick(sorted(every, key=lambda replay: replay.score or 0.0))
         return
     names = report.worst(len(report.rows))
     choices = [
         choices_of(report, f"part:{name}", seed)[0]
         for name in dict.fromkeys((*names[:1], *names[len(names) // 2 :][:1]))
     ]
-    yield from _named(list(play_choices(config, actor, choices)))
+    yield from _pick(list(play_choices(config, actor, choices)))
 
 
-def _named(rising: Sequence[Replay]) -> Iterator[Replay]:
-    """The first and the middle one of replays, with what they are in their titles."""
+def _pick(rising: Sequence[Replay]) -> Iterator[Replay]:
+    """Yield the first and the middle one of rising replays, titled "worst" and "median"."""
     middle = rising[len(rising) // 2] if len(rising) != 2 else rising[1]
     for words, replay in (("worst", rising[0]), ("median", middle)):
         if words == "worst" or replay.data != rising[0].data:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from puffervec.system.folder import Folder, NotPlainError
-from puffervec.viewing.web.board import Board, served_as
+from puffervec.viewing.web.board import Board, media_type
 from puffervec.viewing.web.guard import HEADERS, SANDBOX_HEADERS
 from puffervec.viewing.web.serve import Server, refuse, respond, respond_json
 from puffervec.wings.watch.jobs import AutoReplay, Jobs
@@ -105,7 +105,7 @@ class Routes:
     async def file(self, request: web.Request) -> web.StreamResponse:
         """Answer with a file of a run folder, if pages show its kind. Links are not followed."""
         run, name = self._run(request.match_info["run"]), request.match_info["name"]
-        kind = served_as(name)
+        kind = media_type(name)
         if run is None:
             return await refuse("this run does not exist", 404)
         if kind is None:
@@ -147,7 +147,7 @@ class Routes:
         )
         if job is None:
             return await refuse("it has no output yet", 404)
-        kind = served_as(job.out.name) or ""
+        kind = media_type(job.out.name) or ""
         return await respond(
             job.out.read_bytes(), kind, HEADERS if job.kind == "eval" else SANDBOX_HEADERS
         )

@@ -60,7 +60,7 @@ def test_numbers_of_any_state() -> None:
         ({"shapes": lambda state, before: [state["y"]]}, "dots: its drawing failed: KeyError: 'y'"),
         (
             {"shapes": lambda state, before: ["circle"]},
-            "dots: its drawing gave 'circle': give shapes",
+            "dots: its drawing returned 'circle': return shapes",
         ),
         (
             {"shapes": lambda state, before: [Circle(math.nan, 0, 1)]},

@@ -96,5 +96,5 @@ def test_a_drawing_makes_pictures_of_rows() -> None:
 )
 def test_what_is_no_picture_is_refused(given: dict[str, Any], words: str) -> None:
     vec = env_of({"agents": ([field("x", 1)], np.zeros((1, 1)), [True])})
-    with pytest.raises(ConfigError, match=f"eyes: its drawing gave .*{words}"):
+    with pytest.raises(ConfigError, match=f"eyes: its drawing returned .*{words}"):
         pictures_of(episode(agents=("a",), pictures=lambda rows, state: given), vec, {})

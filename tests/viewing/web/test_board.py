@@ -14,11 +14,11 @@ from puffervec.train.metrics.log import JsonLog
 from puffervec.viewing.web.board import (
     Board,
     Run,
+    describe_metric,
     name_of,
     newest_checkpoint,
-    ranked,
+    rank_metrics,
     read_json,
-    told_of,
 )
 from puffervec.viewing.web.follow import Follower
 
@@ -159,16 +159,16 @@ def test_it_says_what_envs_say_of_their_own_metrics(tmp_path: Path) -> None:
 
 
 def test_metrics_have_units_and_an_order() -> None:
-    assert told_of("losses/taggers/entropy") == {
+    assert describe_metric("losses/taggers/entropy") == {
         "unit": "nats",
         "meaning": "entropy of the policy",
         "usual": True,
     }
-    own = told_of("env/speed_mps", {"speed_mps": "mean speed"})
+    own = describe_metric("env/speed_mps", {"speed_mps": "mean speed"})
     assert own == {"unit": "m/s", "meaning": "mean speed", "usual": True}
-    assert told_of("env/speed_mps") == {"unit": "m/s", "meaning": "", "usual": True}
-    assert not told_of("usage/worker_cores")["usual"]
-    assert ranked(["losses/value", "episode/return", "env/b", "env/a"]) == [
+    assert describe_metric("env/speed_mps") == {"unit": "m/s", "meaning": "", "usual": True}
+    assert not describe_metric("usage/worker_cores")["usual"]
+    assert rank_metrics(["losses/value", "episode/return", "env/b", "env/a"]) == [
         "env/b",
         "env/a",
         "episode/return",

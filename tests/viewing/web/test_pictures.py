@@ -199,9 +199,9 @@ def test_the_page_says_what_was_not_kept(browser: Browser, played: Played, tmp_p
     choose(page, NAMES[row], kept["steps"][1] + 1)
     assert (
         page.text(".given figcaption")
-        == f"its picture of step {kept['steps'][1]}: not all are kept"
+        == f"its picture of step {kept['steps'][1]}: not all were recorded"
     )
     choose(page, NAMES[(row + 1) % 3], 3)
     assert (
-        page.text(".given figcaption") == "its pictures are not kept: the file would be too large"
+        page.text(".given figcaption") == "its pictures were not recorded: the file would be too large"
     )

@@ -21,7 +21,7 @@ from puffervec.train.act.evaluate import RandomActor
 from puffervec.train.config.target import own_evaluation
 from puffervec.train.metrics.log import read_metrics
 from puffervec.viewing.web.replay import Replay
-from puffervec.wings.report.page import _named, worst_and_median
+from puffervec.wings.report.page import _pick, worst_and_median
 from tests.viewing.web.browser import Browser
 from tests.wings.watch.test_watch import HOSTILE, last_of, shortly
 
@@ -176,8 +176,8 @@ def test_numbers_that_are_no_json_are_left_out(
     [
         (["cartpole"], "cartpole is an env: give the folder of a run"),
         (["RUN", "--out", "a.txt"], "--out a.txt: the name must end in .html"),
-        (["RUN", "--out", "none/a.html"], "--out none/a.html: there is no folder"),
-        (["COPY"], "lies in no run folder: give the folder of a run"),
+        (["RUN", "--out", "none/a.html"], "--out none/a.html: the folder"),
+        (["COPY"], "is not in a run folder: give the folder of a run"),
         ([], "usage: puffer-train report"),
     ],
 )
@@ -201,7 +201,7 @@ def test_the_worst_and_the_median_replay() -> None:
         (3, ["worst: a", "median: b"]),
         (4, ["worst: a", "median: c"]),
     ):
-        assert [replay.title for replay in _named(rising[:count])] == names
+        assert [replay.title for replay in _pick(rising[:count])] == names
 
 
 def test_the_worst_and_the_median_scene_are_those_of_the_evaluation() -> None:
