@@ -10,6 +10,8 @@ STAMP := $(VENV)/.installed
 TRAINER := $(VENV)/.trainer
 C_FILES := $(shell find csrc -name '*.[ch]')
 FORMATTED_C := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
+NPX := $(shell command -v npx 2>/dev/null)
+BIOME := $(NPX) --yes @biomejs/biome@2.6.8
 FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
@@ -81,14 +83,16 @@ analyze: $(STAMP) ## gcc's static analyzer over the C code
 			-c -o /dev/null $$file || exit 1; \
 	done
 
-lint: $(STAMP) ## ruff and clang-format over the code
+lint: $(STAMP) ## check the code with ruff, clang-format and biome
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check -q .
 	$(BIN)/clang-format --dry-run -Werror $(FORMATTED_C)
+	$(if $(NPX),$(BIOME) check,@echo "biome (JavaScript, CSS) is skipped: npx is not installed")
 
 fmt: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(FORMATTED_C)
+	$(if $(NPX),$(BIOME) format --write,@echo "biome (JavaScript, CSS) is skipped: npx is not installed")
 
 type: $(STAMP) ## mypy --strict over the packages
 	$(BIN)/mypy

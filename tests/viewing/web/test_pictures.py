@@ -203,5 +203,6 @@ def test_the_page_says_what_was_not_kept(browser: Browser, played: Played, tmp_p
     )
     choose(page, NAMES[(row + 1) % 3], 3)
     assert (
-        page.text(".given figcaption") == "its pictures were not recorded: the file would be too large"
+        page.text(".given figcaption")
+        == "its pictures were not recorded: the file would be too large"
     )

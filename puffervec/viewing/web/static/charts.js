@@ -1,68 +1,103 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Curves of runs, a chart for each metric, drawn by uPlot; and how the time of a run was spent.
+// Curves of runs, one chart per metric, drawn by uPlot, and bars of how runs spent their time.
 
 const CHART_PX = 190;
-// The first seven keep apart for the colour-blind (Okabe and Ito 2008).
+// The first seven can be told apart by colour-blind people (Okabe and Ito 2008).
 const COLOURS = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#2b2e33", "#882255",
-    "#117733", "#332288", "#999933", "#aa4499", "#44aa99", "#a6761d", "#e7298a", "#7f7f7f",
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#2b2e33",
+    "#882255",
+    "#117733",
+    "#332288",
+    "#999933",
+    "#aa4499",
+    "#44aa99",
+    "#a6761d",
+    "#e7298a",
+    "#7f7f7f",
 ];
-const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];  // px of line, of gap; for more runs than colours
-const HOVER = new Set(["mousemove", "mouseleave"]);  // what charts share of the pointer
+// Px of line, px of gap; for more runs than there are colours.
+const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+const HOVER = new Set(["mousemove", "mouseleave"]); // events of the pointer that charts share
 
-// How the curves of a run look, by its number: the first 64 differ.
+// Return the look of a run's curves by its number; the first 64 looks differ.
 function lookOf(number) {
-    return {colour: COLOURS[number % COLOURS.length], dash: DASHES[Math.floor(number / COLOURS.length) % DASHES.length]};
+    return {
+        colour: COLOURS[number % COLOURS.length],
+        dash: DASHES[Math.floor(number / COLOURS.length) % DASHES.length],
+    };
 }
 
 function swatchOf({colour, dash}, dark) {
-    const made = element("i", {class: "swatch"}), ink = shown(colour, dark);
+    const node = element("i", {class: "swatch"}),
+        ink = themeColour(colour, dark);
     let at = 0;
-    const stops = dash.map((px, i) => `${i % 2 ? "transparent" : ink} ${at}px ${at += px}px`);
-    made.style.background = stops.length ? `repeating-linear-gradient(90deg, ${stops.join(", ")})` : ink;
-    return made;
+    const stops = dash.map((px, i) => {
+        const start = at;
+        at += px;
+        return `${i % 2 ? "transparent" : ink} ${start}px ${at}px`;
+    });
+    node.style.background = stops.length
+        ? `repeating-linear-gradient(90deg, ${stops.join(", ")})`
+        : ink;
+    return node;
 }
 
-// A number for people: 12,345,678 or 0.01235.
-function shortly(number) {
+// Format a number for people: 12,345,678 or 0.01235.
+function shortNumber(number) {
     if (number === null || number === undefined || !Number.isFinite(number)) return "-";
-    if (Number.isInteger(number) || Math.abs(number) >= 1e4) return Math.round(number).toLocaleString("en");
+    if (Number.isInteger(number) || Math.abs(number) >= 1e4)
+        return Math.round(number).toLocaleString("en");
     return String(Number(number.toPrecision(4)));
 }
 
-// A number on an axis: 2M, 500k, 0.25.
+// Format a number on an axis: 2M, 500k, 0.25.
 function onAxis(number) {
     const size = Math.abs(number);
-    for (const [unit, sign] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+    for (const [unit, sign] of [
+        [1e9, "G"],
+        [1e6, "M"],
+        [1e3, "k"],
+    ]) {
         if (size >= unit) return `${Number((number / unit).toPrecision(4))}${sign}`;
     }
     return String(Number(number.toPrecision(4)));
 }
 
-// The steps of a checkpoint, by its name: 000000001000, or 000000001000-1 where the same step was saved again.
+// Return the steps in a checkpoint's name, 000000001000, or 000000001000-1 if the step was saved
+// again.
 function checkpointWords(name) {
     if (name === null) return "-";
     const [steps, again] = name.split("-");
-    return shortly(Number(steps)) + (again ? `-${again}` : "");
+    return shortNumber(Number(steps)) + (again ? `-${again}` : "");
 }
 
-// Seconds for people: 45 s, 12 min, 3.5 h.
+// Format seconds for people: 45 s, 12 min, 3.5 h.
 function duration(seconds) {
     if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return "-";
     if (seconds < 120) return `${Math.round(seconds)} s`;
     return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
 }
 
-// Means of the points at most half of `share` of the whole length away, as far to the left as to the right: towards the ends the
-// window gets narrower, so that the ends stay where they are. xs: rising. As puffervec/train/metrics/curves.py.
+// Return running means over windows of `share` of the whole length, which are as long to the left
+// as to the right: they get narrower towards the ends, so that the ends do not move. xs: rising.
+// The same as in puffervec/train/metrics/curves.py.
 function smoothed(xs, ys, share) {
     const count = xs.length;
     if (share <= 0 || count < 3) return ys;
-    const sums = [0], width = share * (xs[count - 1] - xs[0]), found = [];
+    const sums = [0],
+        width = share * (xs[count - 1] - xs[0]),
+        means = [];
     for (const y of ys) sums.push(sums[sums.length - 1] + y);
-    let first = 0, end = 0;
+    let first = 0,
+        end = 0;
     for (let i = 0; i < count; i++) {
         const half = Math.min(width / 2, xs[i] - xs[0], xs[count - 1] - xs[i]);
         while (first > 0 && xs[first - 1] >= xs[i] - half) first--;
@@ -70,14 +105,17 @@ function smoothed(xs, ys, share) {
         if (end < i) end = i;
         while (end < count && xs[end] <= xs[i] + half) end++;
         while (end > i + 1 && xs[end - 1] > xs[i] + half) end--;
-        found.push((sums[end] - sums[first]) / (end - first));
+        means.push((sums[end] - sums[first]) / (end - first));
     }
-    return found;
+    return means;
 }
 
-// The points of a curve, [xs, ys], without what is not known, or has no logarithm where one is drawn.
+// Return the points of a curve, [xs, ys], without unknown values and, on a logarithmic axis,
+// without values that have no logarithm.
 function pointsOf(curves, key, options) {
-    const values = curves.keys[key] || [], xs = [], ys = [];
+    const values = curves.keys[key] || [],
+        xs = [],
+        ys = [];
     const along = options.x === "minutes" ? curves.elapsed_s : curves.step;
     values.forEach((value, i) => {
         if (value === null || along[i] === null || (options.log && value <= 0)) return;
@@ -88,9 +126,11 @@ function pointsOf(curves, key, options) {
     return [xs, ys];
 }
 
-// Return the place of the number that is nearest to a place in a column with gaps; null outside of what the column covers.
+// Return the index of the value nearest to x in a column with gaps, null outside the column's
+// range.
 function nearest(column, at) {
-    let left = at, right = at;
+    let left = at,
+        right = at;
     while (left >= 0 && column[left] == null) left--;
     while (right < column.length && column[right] == null) right++;
     if (left < 0 || right >= column.length) return null;
@@ -100,38 +140,62 @@ function nearest(column, at) {
 class Charts {
     constructor(holder) {
         this.holder = holder;
-        this.charts = new Map();  // by env and metric: {card, plot, looks}
-        this.zoomed = null;  // the part of the x axis that is shown, [from, to]; null: all
-        this.zoomOut = button("zoom out", "show the whole curves; a double click does so too", () => this.zoom(null), {class: "zoom-out"});
+        this.charts = new Map(); // by env and metric: {card, plot, looks}
+        this.zoomed = null; // the visible part of the x axis, [from, to]; null: all of it
+        this.zoomOut = button(
+            "zoom out",
+            "show the whole curves; a double click does so too",
+            () => this.zoom(null),
+            {class: "zoom-out"},
+        );
         this.zoomOut.hidden = true;
         holder.before(this.zoomOut);
         this.observer = new ResizeObserver(() => this.fit());
         this.observer.observe(holder);
     }
 
-    // runs: [{name, env, look, curves: {step, elapsed_s, keys}}, ...]. metrics: what is known of keys. options: {keys, x, smooth (%),
-    // log, dark}. Charts that look as before keep their place, zoom and cursor, and get new numbers.
+    // runs: [{name, env, look, curves: {step, elapsed_s, keys}}, ...]. metrics: descriptions by
+    // key. options: {keys, x, smooth (%), log, dark}. Charts that look the same as before keep
+    // their place, zoom and cursor, and get new numbers.
     show(runs, metrics, options) {
         if (options.x !== this.along) this.zoom(null);
         this.along = options.x;
-        const envs = [...new Set(runs.map((run) => run.env))], before = this.charts, fresh = [];
+        const envs = [...new Set(runs.map((run) => run.env))],
+            before = this.charts,
+            fresh = [];
         this.charts = new Map();
         for (const env of envs) {
             const mine = runs.filter((run) => run.env === env);
             for (const key of options.keys) {
-                const there = mine.filter((run) => pointsOf(run.curves, key, options)[0].length), id = `${env}\n${key}`;
+                const there = mine.filter((run) => pointsOf(run.curves, key, options)[0].length),
+                    id = `${env}\n${key}`;
                 if (!there.length) continue;
-                const looks = JSON.stringify([options.x, options.smooth, options.log, options.dark, envs.length, there.map(({name, look}) => [name, look])]);
-                const old = before.get(id), kept = old && old.looks === looks ? old : null;
-                const chart = kept || {looks, card: this.card(key, metrics[key], envs.length > 1 ? env : "", there, options)};
+                const looks = JSON.stringify([
+                    options.x,
+                    options.smooth,
+                    options.log,
+                    options.dark,
+                    envs.length,
+                    there.map(({name, look}) => [name, look]),
+                ]);
+                const old = before.get(id),
+                    reused = old && old.looks === looks ? old : null;
+                const chart = reused || {
+                    looks,
+                    card: this.card(key, metrics[key], envs.length > 1 ? env : "", there, options),
+                };
                 this.charts.set(id, chart);
-                if (kept) before.delete(id);
+                if (reused) before.delete(id);
                 fresh.push([chart, key, there]);
             }
         }
         for (const {plot} of before.values()) plot.destroy();
         const cards = fresh.map(([{card}]) => card);
-        if (cards.length !== this.holder.children.length || cards.some((card, i) => card !== this.holder.children[i])) this.holder.replaceChildren(...cards);
+        if (
+            cards.length !== this.holder.children.length ||
+            cards.some((card, i) => card !== this.holder.children[i])
+        )
+            this.holder.replaceChildren(...cards);
         for (const [chart, key, there] of fresh) {
             const data = this.dataOf(key, there, options);
             chart.last = there.map((run) => pointsOf(run.curves, key, options)[1].pop());
@@ -151,21 +215,36 @@ class Charts {
     }
 
     scale(plot) {
-        const [xs] = plot.data, [min, max] = this.zoomed || [xs[0], xs[xs.length - 1]];
+        const [xs] = plot.data,
+            [min, max] = this.zoomed || [xs[0], xs[xs.length - 1]];
         if (this.zoomed || xs.length > 1) plot.setScale("x", {min, max});
     }
 
     card(key, metric, env, runs, options) {
-        const items = runs.map((run) => element("li", {}, swatchOf(run.look, options.dark), element("span", {}, run.name), element("b", {})));
-        const unit = metric && metric.unit ? element("small", {}, ` ${metric.unit}`) : "";
-        return element("section", {class: "chart", "data-key": key, title: metric ? metric.meaning : ""},
-            element("h3", {}, key, unit, env ? element("small", {}, ` in ${env}`) : ""), element("div", {class: "plot"}),
-            element("p", {class: "soft at"}), element("ul", {}, ...items));
+        const items = runs.map((run) =>
+            element(
+                "li",
+                {},
+                swatchOf(run.look, options.dark),
+                element("span", {}, run.name),
+                element("b", {}),
+            ),
+        );
+        const unit = metric?.unit ? element("small", {}, ` ${metric.unit}`) : "";
+        return element(
+            "section",
+            {class: "chart", "data-key": key, title: metric ? metric.meaning : ""},
+            element("h3", {}, key, unit, env ? element("small", {}, ` in ${env}`) : ""),
+            element("div", {class: "plot"}),
+            element("p", {class: "soft at"}),
+            element("ul", {}, ...items),
+        );
     }
 
-    // A column of x and, of each run, the raw numbers where they are smoothed, and the line.
+    // Return a column of x and, for each run, the raw values if they are smoothed, and the line.
     dataOf(key, runs, options) {
-        const share = options.smooth / 100, tables = [];
+        const share = options.smooth / 100,
+            tables = [];
         for (const run of runs) {
             const [xs, ys] = pointsOf(run.curves, key, options);
             if (share > 0) tables.push([xs, ys]);
@@ -174,29 +253,51 @@ class Charts {
         return tables.length > 1 ? uPlot.join(tables) : tables[0];
     }
 
-    // Say under a chart what its lines are where the pointer is, and without a pointer what the newest numbers are.
+    // Show the values of the lines below a chart: at the pointer, or the newest ones if there is no
+    // pointer.
     tell({card, plot, last}, options) {
-        const {idx, left} = plot.cursor, over = left >= 0 && idx !== null && idx !== undefined, per = (plot.series.length - 1) / last.length;
-        card.querySelector(".at").textContent = over ? `at ${onAxis(plot.data[0][idx])} ${options.x}` : "newest";
+        const {idx, left} = plot.cursor,
+            over = left >= 0 && idx !== null && idx !== undefined,
+            per = (plot.series.length - 1) / last.length;
+        card.querySelector(".at").textContent = over
+            ? `at ${onAxis(plot.data[0][idx])} ${options.x}`
+            : "newest";
         card.querySelectorAll("li b").forEach((place, i) => {
-            const column = plot.data[(i + 1) * per], at = over ? nearest(column, idx) : null;
-            place.textContent = over ? shortly(at === null ? null : column[at]) : shortly(last[i]);
+            const column = plot.data[(i + 1) * per],
+                at = over ? nearest(column, idx) : null;
+            place.textContent = over
+                ? shortNumber(at === null ? null : column[at])
+                : shortNumber(last[i]);
         });
     }
 
     plot(chart, data, runs, options) {
-        const {dark, log} = options, place = chart.card.querySelector(".plot"), series = [{}];
+        const {dark, log} = options,
+            place = chart.card.querySelector(".plot"),
+            series = [{}];
         for (const {look, curves} of runs) {
-            const stroke = shown(look.colour, dark), line = {stroke, dash: look.dash, spanGaps: true};
-            if (options.smooth > 0) series.push({...line, dash: [], alpha: 0.28, width: 1, points: {show: false}});
+            const stroke = themeColour(look.colour, dark),
+                line = {stroke, dash: look.dash, spanGaps: true};
+            if (options.smooth > 0)
+                series.push({...line, dash: [], alpha: 0.28, width: 1, points: {show: false}});
             series.push({...line, width: 1.8, points: {show: curves.step.length === 1}});
         }
-        const ink = dark ? "#b7bcc6" : "#4a4f57", grid = {stroke: dark ? "#30343c" : "#e4e3de", width: 1};
-        const axis = {stroke: ink, grid, ticks: {show: false}, font: "11px system-ui, sans-serif", values: (u, marks) => marks.map((n) => (n === null ? "" : onAxis(n)))};
-        const hover = (type) => HOVER.has(type), per = options.smooth > 0 ? 2 : 1;  // series of a run; the last one is its line
+        const ink = dark ? "#b7bcc6" : "#4a4f57",
+            grid = {stroke: dark ? "#30343c" : "#e4e3de", width: 1};
+        const axis = {
+            stroke: ink,
+            grid,
+            ticks: {show: false},
+            font: "11px system-ui, sans-serif",
+            values: (_u, marks) => marks.map((n) => (n === null ? "" : onAxis(n))),
+        };
+        const hover = (type) => HOVER.has(type),
+            per = options.smooth > 0 ? 2 : 1; // series per run; the last one is its line
         const bind = {
-            mouseup: (u, target, handler) => (event) => {
-                const {left, width} = u.select, range = width > 0 ? [left, left + width].map((px) => u.posToVal(px, "x")) : null;
+            mouseup: (u, _target, handler) => (event) => {
+                const {left, width} = u.select,
+                    range =
+                        width > 0 ? [left, left + width].map((px) => u.posToVal(px, "x")) : null;
                 handler(event);
                 if (range) this.zoom(range);
             },
@@ -207,11 +308,24 @@ class Charts {
             height: CHART_PX,
             legend: {show: false},
             cursor: {
-                drag: {x: true, y: false}, y: false, bind, points: {size: 5},
-                dataIdx: (u, i, at) => (i === 0 ? at : i % per ? null : nearest(u.data[i], at)), sync: {key: "curves", scales: ["x", null], filters: {pub: hover, sub: hover}},
+                drag: {x: true, y: false},
+                y: false,
+                bind,
+                points: {size: 5},
+                dataIdx: (u, i, at) => (i === 0 ? at : i % per ? null : nearest(u.data[i], at)),
+                sync: {key: "curves", scales: ["x", null], filters: {pub: hover, sub: hover}},
             },
-            scales: {x: {time: false, ...(this.zoomed ? {min: this.zoomed[0], max: this.zoomed[1]} : {})}, y: log ? {distr: 3} : {}},
-            axes: [{...axis, size: 24}, {...axis, size: 52, space: 26}],
+            scales: {
+                x: {
+                    time: false,
+                    ...(this.zoomed ? {min: this.zoomed[0], max: this.zoomed[1]} : {}),
+                },
+                y: log ? {distr: 3} : {},
+            },
+            axes: [
+                {...axis, size: 24},
+                {...axis, size: 52, space: 26},
+            ],
             series,
             hooks: {setCursor: [() => chart.plot && this.tell(chart, options)]},
         };
@@ -226,35 +340,70 @@ class Charts {
     }
 }
 
-// What chooses how curves are drawn. options: {x, smooth, log}. changed: called with those that are new.
+// Build the controls of how curves are drawn. options: {x, smooth, log}. changed: called with the
+// new ones.
 function curveControls(options, changed) {
-    const along = element("select", {class: "along"}, ...["steps", "minutes"].map((value) => element("option", {value}, value)));
+    const along = element(
+        "select",
+        {class: "along"},
+        ...["steps", "minutes"].map((value) => element("option", {value}, value)),
+    );
     along.value = options.x;
     along.addEventListener("change", () => changed({x: along.value}));
-    const smooth = element("input", {type: "range", min: 0, max: 30, step: 1, value: options.smooth, class: "smooth"});
-    const words = element("output", {}, `${options.smooth} %`), log = element("input", {type: "checkbox", class: "log"});
+    const smooth = element("input", {
+        type: "range",
+        min: 0,
+        max: 30,
+        step: 1,
+        value: options.smooth,
+        class: "smooth",
+    });
+    const words = element("output", {}, `${options.smooth} %`),
+        log = element("input", {type: "checkbox", class: "log"});
     smooth.addEventListener("input", () => {
         words.textContent = `${smooth.value} %`;
         changed({smooth: Number(smooth.value)});
     });
     log.addEventListener("change", () => changed({log: log.checked}));
-    return element("div", {class: "bar"}, element("label", {}, "over", along), element("label", {}, "mean over", smooth, words),
-        element("label", {}, log, "logarithmic"));
+    return element(
+        "div",
+        {class: "bar"},
+        element("label", {}, "over", along),
+        element("label", {}, "mean over", smooth, words),
+        element("label", {}, log, "logarithmic"),
+    );
 }
 
-// Bars of how the time of runs was spent. runs: [{name, time: {part: share}}, ...]. meanings: by part.
+// Build bars of how runs spent their time. runs: [{name, time: {part: share}}, ...]. meanings: by
+// part.
 function timeBars(runs, meanings) {
-    const parts = Object.keys(meanings), bars = [];
+    const parts = Object.keys(meanings),
+        bars = [];
     for (const run of runs) {
-        const pieces = parts.filter((part) => run.time[part] > 0).map((part) => {
-            const share = run.time[part], words = `${part} ${(100 * share).toFixed(1)} %`;
-            const piece = element("span", {title: `${words}: ${meanings[part]}`}, share > 0.14 ? words : "");
-            piece.style.width = `${100 * share}%`;
-            piece.style.background = COLOURS[parts.indexOf(part) % COLOURS.length];
-            return piece;
-        });
+        const pieces = parts
+            .filter((part) => run.time[part] > 0)
+            .map((part) => {
+                const share = run.time[part],
+                    words = `${part} ${(100 * share).toFixed(1)} %`;
+                const piece = element(
+                    "span",
+                    {title: `${words}: ${meanings[part]}`},
+                    share > 0.14 ? words : "",
+                );
+                piece.style.width = `${100 * share}%`;
+                piece.style.background = COLOURS[parts.indexOf(part) % COLOURS.length];
+                return piece;
+            });
         bars.push(element("h3", {}, run.name), element("div", {class: "shares"}, ...pieces));
-        bars.push(element("p", {class: "soft split"}, parts.map((part) => `${part} ${(100 * (run.time[part] || 0)).toFixed(1)} %`).join(", ")));
+        bars.push(
+            element(
+                "p",
+                {class: "soft split"},
+                parts
+                    .map((part) => `${part} ${(100 * (run.time[part] || 0)).toFixed(1)} %`)
+                    .join(", "),
+            ),
+        );
     }
     const legend = parts.map((part, number) => {
         const swatch = element("i", {class: "swatch"});

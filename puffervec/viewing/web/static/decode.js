@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Reads what puffervec/viewing/web/columns.py has packed.
+// Decoder of what puffervec/viewing/web/columns.py packs.
 
-// Return the bytes of zlib data that is given as base64.
+// Return the decompressed bytes of zlib data in base64.
 async function inflated(base64) {
     const packed = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -18,7 +18,7 @@ async function unpacked(base64) {
     return [head, new NumberStream(bytes.subarray(4 + size))];
 }
 
-// Whole numbers, taken one after the other.
+// A stream of whole numbers, read one after the other.
 class NumberStream {
     constructor(bytes) {
         const count = bytes.length / 4;
@@ -35,25 +35,27 @@ class NumberStream {
         return this.numbers.subarray(this.at - count, this.at);
     }
 
-    // Numbers that were stored as differences from those `stride` places before.
+    // Read numbers that were stored as differences from those `stride` places before.
     differences(count, stride = 1) {
-        const found = Int32Array.from(this.take(count));
-        for (let i = stride; i < count; i++) found[i] += found[i - stride];
-        return found;
+        const values = Int32Array.from(this.take(count));
+        for (let i = stride; i < count; i++) values[i] += values[i - stride];
+        return values;
     }
 
-    // A column of numbers times 10 ** exponent, NaN where there is nothing. told: [runs], or [runs, number].
+    // Read a column of numbers times 10 ** exponent, NaN for missing ones. The first argument is [runs] or [runs,
+    // number].
     column([runs, alike], count, exponent) {
-        const found = new Float64Array(count).fill(NaN);
+        const values = new Float64Array(count).fill(NaN);
         const stored = alike === undefined ? this.differences(count) : null;
         for (const [start, end] of runs) {
-            for (let i = start; i < end; i++) found[i] = scaled(stored ? stored[i] : alike, exponent);
+            for (let i = start; i < end; i++)
+                values[i] = scaled(stored ? stored[i] : alike, exponent);
         }
-        return found;
+        return values;
     }
 }
 
-// Return number * 10 ** exponent without the noise of a power below 1.
+// Return number * 10 ** exponent without the rounding noise of a power below 1.
 function scaled(number, exponent) {
     return exponent < 0 ? number / 10 ** -exponent : number * 10 ** exponent;
 }

@@ -1,45 +1,53 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Elements. All words go in as text, never as HTML: names of scenes and runs may be anything.
+// HTML elements. All words are set as text, never as HTML: scenes and runs can have any names.
 
-// Make an element: element("button", {type: "button", class: "one", onclick: f}, "text", child, ...).
+// Make an element: element("button", {type: "button", class: "one", onclick: f}, "text", child,
+// ...).
 function element(name, settings = {}, ...children) {
-    const made = document.createElement(name);
+    const node = document.createElement(name);
     for (const [key, value] of Object.entries(settings)) {
-        if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-        else if (value !== false) made.setAttribute(key, value === true ? "" : value);
+        if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+        else if (value !== false) node.setAttribute(key, value === true ? "" : value);
     }
-    made.append(...children.filter((child) => child !== null));
-    return made;
+    node.append(...children.filter((child) => child !== null));
+    return node;
 }
 
 function button(label, title, onclick, settings = {}) {
-    return element("button", {type: "button", title, "aria-label": title, onclick, ...settings}, label);
+    return element(
+        "button",
+        {type: "button", title, "aria-label": title, onclick, ...settings},
+        label,
+    );
 }
 
-// A number with so many digits behind the point.
-function said(number, digits) {
+// Format a number with a number of decimals.
+function formatNumber(number, digits) {
     return Number.isFinite(number) ? number.toFixed(digits) : "-";
 }
 
 const THEMES = ["auto", "light", "dark"];
 
-// A button that switches between the system's colours, light and dark. changed(dark): called now and at each change.
+// Make a button that switches between the system's, light and dark colours. changed(dark): called
+// at the start and at each change.
 function themeSwitch(root, changed) {
     const wish = window.matchMedia("(prefers-color-scheme: dark)");
     let theme = 0;
     const apply = () => {
         const dark = THEMES[theme] === "auto" ? wish.matches : THEMES[theme] === "dark";
         root.dataset.theme = dark ? "dark" : "light";
-        made.textContent = `theme: ${THEMES[theme]}`;
+        node.textContent = `theme: ${THEMES[theme]}`;
         changed(dark);
     };
     const next = () => {
         theme = (theme + 1) % THEMES.length;
         apply();
     };
-    const made = button("", "colours: as the system has them, light or dark (t)", next, {class: "theme"});
+    const node = button("", "colours: as the system has them, light or dark (t)", next, {
+        class: "theme",
+    });
     wish.addEventListener("change", apply);
-    return {made, apply, next};
+    return {node, apply, next};
 }

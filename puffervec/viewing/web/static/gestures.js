@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Mouse, pen and fingers on the canvas: drag to pan, wheel or two fingers to zoom, click or tap to choose.
+// Mouse, pen and fingers on the canvas: drag to pan, wheel or two fingers to zoom, click or tap to
+// choose.
 
-const CLICK_PX = 6;  // a pointer that moved farther did not click
+const CLICK_PX = 6; // A pointer that moved farther did not click.
 
-// tapped(px, py): a click; moved(): the camera was moved by hand; changed(): paint anew.
+// tapped(px, py): a click; moved(): the user moved the camera; changed(): paint again.
 function gestures(stage, {tapped, moved, changed}) {
-    const pointers = new Map(), canvas = stage.canvas;
+    const pointers = new Map(),
+        canvas = stage.canvas;
     let travelled = 0;
     const place = (event) => {
         const box = canvas.getBoundingClientRect();
@@ -24,7 +26,9 @@ function gestures(stage, {tapped, moved, changed}) {
     });
     canvas.addEventListener("pointermove", (event) => {
         if (!pointers.has(event.pointerId)) return;
-        const before = pointers.size === 2 ? spread() : null, [oldX, oldY] = pointers.get(event.pointerId), [x, y] = place(event);
+        const before = pointers.size === 2 ? spread() : null,
+            [oldX, oldY] = pointers.get(event.pointerId),
+            [x, y] = place(event);
         pointers.set(event.pointerId, [x, y]);
         travelled += Math.hypot(x - oldX, y - oldY);
         if (travelled <= CLICK_PX) return;
@@ -40,12 +44,17 @@ function gestures(stage, {tapped, moved, changed}) {
     });
     const gone = (event) => {
         if (!pointers.delete(event.pointerId)) return;
-        if (event.type === "pointerup" && travelled <= CLICK_PX && !pointers.size) tapped(...place(event));
+        if (event.type === "pointerup" && travelled <= CLICK_PX && !pointers.size)
+            tapped(...place(event));
     };
     for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, gone);
-    canvas.addEventListener("wheel", (event) => {
-        event.preventDefault();
-        stage.zoom(1.0015 ** -event.deltaY, ...place(event));
-        changed();
-    }, {passive: false});
+    canvas.addEventListener(
+        "wheel",
+        (event) => {
+            event.preventDefault();
+            stage.zoom(1.0015 ** -event.deltaY, ...place(event));
+            changed();
+        },
+        {passive: false},
+    );
 }

@@ -1,36 +1,50 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What the chosen agent is given as a picture, on a canvas of its own. puffervec/viewing/web/pictures.py writes it.
+// The picture that the selected agent observes, on a separate canvas. Written by
+// puffervec/viewing/web/pictures.py.
 
 class Pictures {
-    // arrived: called when the pictures of an agent are there.
+    // arrived: called when the pictures of an agent are decoded.
     constructor(arrived) {
         this.arrived = arrived;
-        this.canvas = element("canvas", {role: "img", "aria-label": "what the agent is given as a picture"});
+        this.canvas = element("canvas", {
+            role: "img",
+            "aria-label": "the picture that the agent observes",
+        });
         this.words = element("figcaption", {});
-        this.made = element("figure", {class: "given", hidden: true}, this.canvas, this.words);
+        this.node = element("figure", {class: "given", hidden: true}, this.canvas, this.words);
     }
 
-    // told: of the episode; null: there are no pictures.
-    setScene(told) {
-        this.told = told;
-        this.known = new Map();  // by row
-        if (told) [this.canvas.width, this.canvas.height] = [told.width, told.height];
+    // pictures: pictures of the episode; null: there are none.
+    setScene(pictures) {
+        this.pictures = pictures;
+        this.known = new Map(); // by row
+        if (pictures) [this.canvas.width, this.canvas.height] = [pictures.width, pictures.height];
     }
 
-    // Show what an agent is given at a step. agent: null for nobody.
+    // Show what an agent observes at a step. agent: null for none.
     show(agent, step) {
-        this.made.hidden = !(agent && this.told);
-        if (this.made.hidden) return;
-        const told = this.told.rows[agent.row], {row} = agent;
-        let words = "", at = -1;
-        if (told) {
-            if (!this.known.has(row)) this.read(row, told);
-            at = told.steps.findLastIndex((one) => one <= step && step < one + told.every);
-            if (at >= 0 && told.every > 1) words = `its picture of step ${told.steps[at]}: not all are kept`;
-            else words = at < 0 ? "no picture at this step" : `its picture, ${this.told.width} × ${this.told.height}`;
-        } else words = this.told.all ? "no picture" : "its pictures are not kept: the file would be too large";
+        this.node.hidden = !(agent && this.pictures);
+        if (this.node.hidden) return;
+        const pictures = this.pictures.rows[agent.row],
+            {row} = agent;
+        let words = "",
+            at = -1;
+        if (pictures) {
+            if (!this.known.has(row)) this.read(row, pictures);
+            at = pictures.steps.findLastIndex((one) => one <= step && step < one + pictures.every);
+            if (at >= 0 && pictures.every > 1)
+                words = `its picture of step ${pictures.steps[at]}: not all were recorded`;
+            else
+                words =
+                    at < 0
+                        ? "no picture at this step"
+                        : `its picture, ${this.pictures.width} × ${this.pictures.height}`;
+        } else
+            words = this.pictures.all
+                ? "no picture"
+                : "its pictures were not recorded: the file would be too large";
         this.words.textContent = words;
         const pixels = at < 0 ? null : this.known.get(row);
         this.canvas.hidden = !pixels;
@@ -45,7 +59,9 @@ class Pictures {
     }
 
     paint(bytes, at) {
-        const {width, height} = this.told, size = width * height, start = 1 + 3 * (bytes[0] + 1) + at * size;
+        const {width, height} = this.pictures,
+            size = width * height,
+            start = 1 + 3 * (bytes[0] + 1) + at * size;
         const image = new ImageData(width, height);
         for (let i = 0; i < size; i++) {
             const colour = 1 + 3 * bytes[start + i];

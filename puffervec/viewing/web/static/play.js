@@ -1,22 +1,29 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The page of `puffer-train play`: somebody plays one agent by keys or buttons, and then sees how the policy does in its place.
+// The page of `puffer-train play`: the user plays one agent with keys or buttons, and then sees how
+// the policy does in the same place.
 
-const SPEEDS = [["1", "as it is"], ["0.5", "half as fast"], ["0.25", "a quarter"]];
+const SPEEDS = [
+    ["1", "as it is"],
+    ["0.5", "half as fast"],
+    ["0.25", "a quarter"],
+];
 
 class PlayPage {
     constructor(root) {
         this.root = root;
         root.className = "page play";
         this.held = new Set();
-        this.state = "waiting";  // ready, playing, over, gone
+        this.state = "waiting"; // or ready, playing, over, gone
         this.dark = false;
         this.build();
         this.stage = new Stage(this.canvas);
         gestures(this.stage, {
             tapped: (x, y) => this.choose(this.stage.agentAt(x, y, 1)),
-            moved: () => { this.following = false; },
+            moved: () => {
+                this.following = false;
+            },
             changed: () => this.paint(),
         });
         document.addEventListener("keydown", (event) => this.pressed(event));
@@ -35,13 +42,31 @@ class PlayPage {
             if (this.scene) this.showLegend();
         });
         this.heading = element("h1", {}, "play");
-        this.canvas = element("canvas", {class: "stage", "aria-label": "the episode, seen from above"});
-        this.startButton = button("start", "play the chosen agent (enter)", () => this.start(), {class: "start"});
-        this.againButton = button("again", "the same episode from its start", () => this.begin(this.seed), {class: "again"});
-        this.nextButton = button("next", "another episode", () => this.begin(this.seed + 1), {class: "next"});
+        this.canvas = element("canvas", {
+            class: "stage",
+            "aria-label": "the episode, seen from above",
+        });
+        this.startButton = button("start", "play the chosen agent (enter)", () => this.start(), {
+            class: "start",
+        });
+        this.againButton = button(
+            "again",
+            "the same episode from its start",
+            () => this.begin(this.seed),
+            {class: "again"},
+        );
+        this.nextButton = button("next", "another episode", () => this.begin(this.seed + 1), {
+            class: "next",
+        });
         this.agentChoice = element("select", {class: "agent", "aria-label": "who you play"});
-        this.agentChoice.addEventListener("change", () => this.choose(this.scene.agents[Number(this.agentChoice.value)]));
-        this.speed = element("select", {class: "speed", "aria-label": "speed"}, ...SPEEDS.map(([value, words]) => element("option", {value}, words)));
+        this.agentChoice.addEventListener("change", () =>
+            this.choose(this.scene.agents[Number(this.agentChoice.value)]),
+        );
+        this.speed = element(
+            "select",
+            {class: "speed", "aria-label": "speed"},
+            ...SPEEDS.map(([value, words]) => element("option", {value}, words)),
+        );
         this.speed.addEventListener("change", () => this.say({speed: Number(this.speed.value)}));
         this.words = element("p", {class: "words", role: "status"}, "connecting");
         this.gauge = element("output", {class: "gauge"});
@@ -50,10 +75,22 @@ class PlayPage {
         this.keysPlace = element("div", {class: "keys"});
         this.scorePlace = element("div", {class: "score"});
         this.root.append(
-            element("header", {}, this.heading, this.theme.made),
-            element("div", {class: "bar"}, this.agentChoice, this.startButton, this.againButton, this.nextButton, this.speed),
-            this.words, element("div", {class: "view"}, this.canvas, this.gauge),
-            this.numbers, this.keysPlace, this.legend.made, this.scorePlace,
+            element("header", {}, this.heading, this.theme.node),
+            element(
+                "div",
+                {class: "bar"},
+                this.agentChoice,
+                this.startButton,
+                this.againButton,
+                this.nextButton,
+                this.speed,
+            ),
+            this.words,
+            element("div", {class: "view"}, this.canvas, this.gauge),
+            this.numbers,
+            this.keysPlace,
+            this.legend.node,
+            this.scorePlace,
         );
     }
 
@@ -64,7 +101,9 @@ class PlayPage {
         this.socket.addEventListener("message", (event) => this.heard(JSON.parse(event.data)));
         this.socket.addEventListener("close", () => {
             this.state = "gone";
-            this.words.textContent = this.trouble || "No connection: the command has ended, or the connection was lost. Reload this page.";
+            this.words.textContent =
+                this.trouble ||
+                "No connection: the command has ended, or the connection was lost. Reload this page.";
             this.show();
         });
     }
@@ -84,39 +123,48 @@ class PlayPage {
         if (result) {
             this.state = "over";
             this.release();
-            this.words.textContent = `${this.happened} It is over. The policy has played the same agent in the same episode.`.trim();
+            this.words.textContent =
+                `${this.happened} It is over. The policy has played the same agent in the same episode.`.trim();
             this.showScore(result.you, result.policy);
             this.show();
         }
     }
 
-    setScene(told) {
-        this.scene = new LiveScene(told);
-        this.seed = told.seed;
-        this.told = told;
+    setScene(data) {
+        this.scene = new LiveScene(data);
+        this.seed = data.seed;
+        this.data = data;
         this.state = "ready";
-        this.happened = "";  // to you, so far: the last of it
-        this.known = 0;  // events that were looked at
+        this.happened = ""; // the last thing that happened to the user's agent
+        this.known = 0; // number of events that were processed
         this.shownRoles = 0;
         this.following = true;
         this.stage.setScene(this.scene);
-        this.heading.textContent = [told.env, told.title, `seed ${told.seed}`].filter(Boolean).join(", ");
-        this.agentChoice.replaceChildren(...told.agents.map((name, i) => element("option", {value: i}, name)));
-        const keys = Object.entries(told.keys).map(([key, what]) => this.keyButton(key, what));
+        this.heading.textContent = [data.env, data.title, `seed ${data.seed}`]
+            .filter(Boolean)
+            .join(", ");
+        this.agentChoice.replaceChildren(
+            ...data.agents.map((name, i) => element("option", {value: i}, name)),
+        );
+        const keys = Object.entries(data.keys).map(([key, what]) => this.keyButton(key, what));
         this.keysPlace.replaceChildren(...keys);
         this.scorePlace.replaceChildren();
         this.words.textContent = "Choose whom you play, then press start or enter.";
-        this.wanted = told.agents.includes(this.wanted) ? this.wanted : told.agents[0];
+        this.wanted = data.agents.includes(this.wanted) ? this.wanted : data.agents[0];
     }
 
     keyButton(key, what) {
-        const made = button(`${KEY_NAMES[key] || key}  ${what}`, what, () => {}, {class: "key", "data-key": key});
-        made.addEventListener("pointerdown", (event) => {
+        const node = button(`${KEY_NAMES[key] || key}  ${what}`, what, () => {}, {
+            class: "key",
+            "data-key": key,
+        });
+        node.addEventListener("pointerdown", (event) => {
             event.preventDefault();
             this.hold(key, true);
         });
-        for (const name of ["pointerup", "pointercancel", "pointerleave"]) made.addEventListener(name, () => this.hold(key, false));
-        return made;
+        for (const name of ["pointerup", "pointercancel", "pointerleave"])
+            node.addEventListener(name, () => this.hold(key, false));
+        return node;
     }
 
     setMoment(moment) {
@@ -129,16 +177,20 @@ class PlayPage {
         }
         this.tellEvents();
         if (this.scene.used.size !== this.shownRoles) this.showLegend();
-        const words = Object.entries(moment.numbers).map(([name, number]) => `${name} ${Number(number.toPrecision(4))}`);
+        const words = Object.entries(moment.numbers).map(
+            ([name, number]) => `${name} ${Number(number.toPrecision(4))}`,
+        );
         const time = this.scene.step_s ? [timeOf(moment.step, this.scene.step_s)] : [];
         this.numbers.textContent = [`step ${moment.step}`, ...time, ...words].join(", ");
         if (!this.painting) this.paintOn();
         this.show();
     }
 
-    // Say what has just happened to whom you play.
+    // Show what has just happened to the user's agent.
     tellEvents() {
-        const {events} = this.scene, fresh = events.slice(this.known), you = this.wanted;
+        const {events} = this.scene,
+            fresh = events.slice(this.known),
+            you = this.wanted;
         this.known = events.length;
         if (this.state !== "playing") return;
         for (const event of fresh.filter(({of, other}) => you === of || you === other)) {
@@ -154,10 +206,16 @@ class PlayPage {
         this.legend.show(this.stage);
     }
 
-    // What is known of whom you play, the first of it large: in drive the speed.
+    // Show the numbers of the user's agent, the first of them large: in drive the speed.
     showGauge(facts) {
-        const words = Object.entries(facts || {}).slice(0, 3).map(([name, number]) => [name, said(number, 1)]);
-        this.gauge.replaceChildren(...words.map(([name, number]) => element("span", {}, element("b", {}, number), ` ${name}`)));
+        const words = Object.entries(facts || {})
+            .slice(0, 3)
+            .map(([name, number]) => [name, formatNumber(number, 1)]);
+        this.gauge.replaceChildren(
+            ...words.map(([name, number]) =>
+                element("span", {}, element("b", {}, number), ` ${name}`),
+            ),
+        );
     }
 
     // ---- playing
@@ -184,26 +242,32 @@ class PlayPage {
         this.agentChoice.value = this.scene.agents.indexOf(agent);
         this.following = true;
         if (this.scene.close) this.stage.near();
-        this.showGauge(this.facts && this.facts[agent.name]);
+        this.showGauge(this.facts?.[agent.name]);
         this.paint();
         this.show();
     }
 
     pressed(event) {
-        if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
+        if (
+            event.ctrlKey ||
+            event.metaKey ||
+            event.altKey ||
+            event.target instanceof HTMLSelectElement
+        )
+            return;
         if (event.key === "Enter" && !(event.target instanceof HTMLButtonElement)) {
             if (this.state === "over") this.begin(this.seed);
             else this.start();
         }
         if (event.key === "t") this.theme.next();
-        if (this.told && event.key in this.told.keys && this.state === "playing") {
+        if (this.data && event.key in this.data.keys && this.state === "playing") {
             event.preventDefault();
             if (!event.repeat) this.hold(event.key, true);
         }
     }
 
     hold(key, on) {
-        if (!this.told || !(key in this.told.keys) || this.held.has(key) === on) return;
+        if (!this.data || !(key in this.data.keys) || this.held.has(key) === on) return;
         if (on) this.held.add(key);
         else this.held.delete(key);
         this.say({keys: [...this.held]});
@@ -219,19 +283,52 @@ class PlayPage {
     show() {
         const ready = this.state === "ready";
         this.startButton.disabled = !ready || !this.stage.chosen;
-        this.againButton.disabled = this.nextButton.disabled = this.state === "gone" || this.state === "waiting";
+        this.againButton.disabled = this.nextButton.disabled =
+            this.state === "gone" || this.state === "waiting";
         this.agentChoice.disabled = !ready;
-        for (const made of this.keysPlace.children) made.setAttribute("aria-pressed", this.held.has(made.dataset.key));
+        for (const node of this.keysPlace.children)
+            node.setAttribute("aria-pressed", this.held.has(node.dataset.key));
         this.root.dataset.state = this.state;
     }
 
     showScore(you, policy) {
-        const names = [...new Set([...Object.keys(you.facts), ...Object.keys(policy ? policy.facts : {})])];
-        const rows = [["return", (one) => one.return], ["steps", (one) => one.steps], ...names.map((name) => [name, (one) => one.facts[name]])];
-        const cell = (one, value) => element("td", {class: "number"}, one && value(one) !== undefined ? String(Number(value(one).toPrecision(4))) : "-");
-        const lines = rows.map(([name, value]) => element("tr", {"data-row": name}, element("th", {scope: "row"}, name), cell(you, value), policy ? cell(policy, value) : null));
-        const head = element("tr", {}, element("th"), element("th", {class: "number"}, "you"), policy ? element("th", {class: "number"}, "policy") : null);
-        this.scorePlace.replaceChildren(element("div", {class: "wide"}, element("table", {}, element("thead", {}, head), element("tbody", {}, ...lines))));
+        const names = [
+            ...new Set([...Object.keys(you.facts), ...Object.keys(policy ? policy.facts : {})]),
+        ];
+        const rows = [
+            ["return", (one) => one.return],
+            ["steps", (one) => one.steps],
+            ...names.map((name) => [name, (one) => one.facts[name]]),
+        ];
+        const cell = (one, value) =>
+            element(
+                "td",
+                {class: "number"},
+                one && value(one) !== undefined ? String(Number(value(one).toPrecision(4))) : "-",
+            );
+        const lines = rows.map(([name, value]) =>
+            element(
+                "tr",
+                {"data-row": name},
+                element("th", {scope: "row"}, name),
+                cell(you, value),
+                policy ? cell(policy, value) : null,
+            ),
+        );
+        const head = element(
+            "tr",
+            {},
+            element("th"),
+            element("th", {class: "number"}, "you"),
+            policy ? element("th", {class: "number"}, "policy") : null,
+        );
+        this.scorePlace.replaceChildren(
+            element(
+                "div",
+                {class: "wide"},
+                element("table", {}, element("thead", {}, head), element("tbody", {}, ...lines)),
+            ),
+        );
     }
 
     // Paint until the last moment is reached.
@@ -245,14 +342,17 @@ class PlayPage {
 
     share() {
         const step_s = 1 / (this.scene.fps * Number(this.speed.value));
-        return this.state === "playing" ? Math.min((performance.now() - this.arrived) / 1000 / step_s, 1) : 1;
+        return this.state === "playing"
+            ? Math.min((performance.now() - this.arrived) / 1000 / step_s, 1)
+            : 1;
     }
 
     paint() {
         if (!this.scene || !this.stage) return;
         this.stage.dark = this.dark;
-        const time = this.share(), chosen = this.stage.chosen;
-        if (this.following && chosen && chosen.thing && this.scene.agents.length > 1) {
+        const time = this.share(),
+            chosen = this.stage.chosen;
+        if (this.following && chosen?.thing && this.scene.agents.length > 1) {
             [this.stage.camera.x, this.stage.camera.y] = chosen.thing.at(time);
         }
         this.stage.paint(time);

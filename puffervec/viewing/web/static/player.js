@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The clock of a replay: a time in steps that runs, stands or jumps.
+// The clock of a replay: a time in steps that runs, pauses or jumps.
 
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4, 8];
 
@@ -31,7 +31,7 @@ class Player {
         this.changed(this.time);
     }
 
-    // Go some whole steps on, and stand there.
+    // Move by some whole steps and pause there.
     move(steps) {
         this.pause();
         this.seek((steps < 0 ? Math.ceil(this.time) : this.step) + steps);

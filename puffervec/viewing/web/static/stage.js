@@ -1,12 +1,15 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The canvas: a camera on the world, what stays (painted once, then moved about) and what moves (painted anew each time).
+// The canvas: a camera on the world, fixed shapes (painted once and then moved) and moving things
+// (painted each time).
 
-const LEAST_PX = 2.5;  // radius of a circle
-const NEW_STEPS = 10;  // for which an event is shown large
+const LEAST_PX = 2.5; // smallest radius of a circle
+const NEW_STEPS = 10; // steps for which an event is shown large
 const TEXT_PX = 14;
-const ROOM = 1.6;  // of the picture of what stays, in sizes of the canvas: it can be moved without being painted anew
+// Size of the picture of fixed shapes, in canvases: the camera can move a little without
+// repainting.
+const ROOM = 1.6;
 
 class Stage {
     constructor(canvas) {
@@ -24,7 +27,7 @@ class Stage {
         this.measure();
     }
 
-    // Asking the browser for sizes is slow: once for each picture is enough.
+    // Asking the browser for sizes is slow: once per picture is enough.
     measure() {
         this.size = [this.canvas.clientWidth || 1, this.canvas.clientHeight || 1];
     }
@@ -35,24 +38,34 @@ class Stage {
         this.fit();
     }
 
-    // The canvas has another size: what is shown stays in view, and all of it if nobody has moved the camera.
+    // Adapt to a new size of the canvas: what is visible stays visible, or all of it if the user
+    // has not moved the camera.
     resized() {
         if (this.scene && this.untouched) this.fit();
     }
 
-    // Show all that the drawing shows.
+    // Show the whole view of the drawing.
     fit() {
         this.measure();
-        const [left, bottom, right, top] = this.scene.view, [width, height] = this.size;
-        this.camera = {x: (left + right) / 2, y: (bottom + top) / 2, scale: Math.min(width / (right - left), height / (top - bottom))};
+        const [left, bottom, right, top] = this.scene.view,
+            [width, height] = this.size;
+        this.camera = {
+            x: (left + right) / 2,
+            y: (bottom + top) / 2,
+            scale: Math.min(width / (right - left), height / (top - bottom)),
+        };
         this.least = this.camera.scale / 4;
         this.untouched = true;
     }
 
-    // Look at one agent: from as near as the drawing says, or three times as near as where all is shown.
+    // Look at one agent, as closely as the drawing sets, or else three times as closely as the
+    // whole view.
     near() {
         const {close} = this.scene;
-        this.camera.scale = Math.max(this.camera.scale, close ? Math.min(...this.size) / close : 12 * this.least);
+        this.camera.scale = Math.max(
+            this.camera.scale,
+            close ? Math.min(...this.size) / close : 12 * this.least,
+        );
         this.untouched = false;
     }
 
@@ -61,15 +74,22 @@ class Stage {
     }
 
     world(px, py) {
-        const [width, height] = this.size, {camera} = this;
-        return [camera.x + (px - width / 2) / camera.scale, camera.y - (py - height / 2) / camera.scale];
+        const [width, height] = this.size,
+            {camera} = this;
+        return [
+            camera.x + (px - width / 2) / camera.scale,
+            camera.y - (py - height / 2) / camera.scale,
+        ];
     }
 
-    // Zoom so that the world stays where it is at a place of the canvas.
+    // Zoom around a point of the canvas.
     zoom(factor, px, py) {
         this.untouched = false;
         const [x, y] = this.world(px, py);
-        this.camera.scale = Math.min(Math.max(this.camera.scale * factor, this.least), 400 * this.least);
+        this.camera.scale = Math.min(
+            Math.max(this.camera.scale * factor, this.least),
+            400 * this.least,
+        );
         const [newX, newY] = this.world(px, py);
         this.camera.x += x - newX;
         this.camera.y += y - newY;
@@ -81,24 +101,36 @@ class Stage {
         this.camera.y += dy / this.camera.scale;
     }
 
-    // The agent at a place of the canvas, or null.
+    // Return the agent at a point of the canvas, or null.
     agentAt(px, py, time) {
-        let best = null, least = 16;
+        let best = null,
+            least = 16;
         for (const agent of this.scene.agents) {
             const thing = agent.thing;
-            if (!thing || !thing.there(Math.floor(time))) continue;
-            const [x, y, ...rest] = thing.at(time), [sx, sy] = this.screen(x, y);
+            if (!thing?.there(Math.floor(time))) continue;
+            const [x, y, ...rest] = thing.at(time),
+                [sx, sy] = this.screen(x, y);
             const inside = thing.kind === "box" && this.inBox([x, y, ...rest], px, py);
-            const away = Math.hypot(sx - px, sy - py) - ((rest[0] || 0) * this.camera.scale) / 4 - (inside ? 1e4 : 0);
+            const away =
+                Math.hypot(sx - px, sy - py) -
+                ((rest[0] || 0) * this.camera.scale) / 4 -
+                (inside ? 1e4 : 0);
             if (away < least) [best, least] = [agent, away];
         }
         return best;
     }
 
-    // Whether a place of the canvas lies in a box.
+    // Return whether a point of the canvas lies in a box.
     inBox([x, y, width, height, angle], px, py) {
-        const [wx, wy] = this.world(px, py), dx = wx - x, dy = wy - y, cos = Math.cos(angle), sin = Math.sin(angle);
-        return Math.abs(dx * cos + dy * sin) <= width / 2 && Math.abs(dy * cos - dx * sin) <= height / 2;
+        const [wx, wy] = this.world(px, py),
+            dx = wx - x,
+            dy = wy - y,
+            cos = Math.cos(angle),
+            sin = Math.sin(angle);
+        return (
+            Math.abs(dx * cos + dy * sin) <= width / 2 &&
+            Math.abs(dy * cos - dx * sin) <= height / 2
+        );
     }
 
     colour(role) {
@@ -108,19 +140,24 @@ class Stage {
     // Paint a moment. time: in steps.
     paint(time) {
         this.measure();
-        this.palette = this.scene.roles.map(({colour}) => shown(colour, this.dark));
-        const ratio = window.devicePixelRatio || 1, [width, height] = this.size;
-        if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
+        this.palette = this.scene.roles.map(({colour}) => themeColour(colour, this.dark));
+        const ratio = window.devicePixelRatio || 1,
+            [width, height] = this.size;
+        if (
+            this.canvas.width !== Math.round(width * ratio) ||
+            this.canvas.height !== Math.round(height * ratio)
+        ) {
             this.canvas.width = Math.round(width * ratio);
             this.canvas.height = Math.round(height * ratio);
             this.painted = null;
         }
         this.paintGround(ratio);
-        const brush = this.brush, step = Math.floor(time);
+        const brush = this.brush,
+            step = Math.floor(time);
         brush.setTransform(ratio, 0, 0, ratio, 0, 0);
         this.paintBelongings();
         this.paintTrails(step);
-        if (this.chosen && this.chosen.thing) this.paintWay(this.chosen.thing, time, 2.5, 0.9);
+        if (this.chosen?.thing) this.paintWay(this.chosen.thing, time, 2.5, 0.9);
         this.paintThings(time, step, true);
         this.paintEvents(step, false);
         this.paintThings(time, step, false);
@@ -129,44 +166,61 @@ class Stage {
         if (this.scene.unit) this.paintScaleBar();
     }
 
-    // ---- what stays
+    // ---- fixed shapes
 
     paintGround(ratio) {
         const {camera, canvas, ground} = this;
-        const key = [camera.scale, ratio, canvas.width, canvas.height, this.dark, this.all, [...this.hidden].join()].join();
-        const most = (ROOM - 1) / 2 * Math.min(...this.size) / camera.scale;
-        const near = this.painted && Math.max(Math.abs(camera.x - this.painted.x), Math.abs(camera.y - this.painted.y)) < most;
+        const key = [
+            camera.scale,
+            ratio,
+            canvas.width,
+            canvas.height,
+            this.dark,
+            this.all,
+            [...this.hidden].join(),
+        ].join();
+        const most = (((ROOM - 1) / 2) * Math.min(...this.size)) / camera.scale;
+        const near =
+            this.painted &&
+            Math.max(Math.abs(camera.x - this.painted.x), Math.abs(camera.y - this.painted.y)) <
+                most;
         if (!near || this.painted.key !== key) {
             ground.width = Math.round(canvas.width * ROOM);
             ground.height = Math.round(canvas.height * ROOM);
             this.painted = {key, x: camera.x, y: camera.y};
             this.paintStill(ground.getContext("2d"), camera.scale * ratio);
         }
-        const dx = (this.painted.x - camera.x) * camera.scale * ratio, dy = (camera.y - this.painted.y) * camera.scale * ratio;
-        const left = (canvas.width - ground.width) / 2 + dx, top = (canvas.height - ground.height) / 2 + dy;
+        const dx = (this.painted.x - camera.x) * camera.scale * ratio,
+            dy = (camera.y - this.painted.y) * camera.scale * ratio;
+        const left = (canvas.width - ground.width) / 2 + dx,
+            top = (canvas.height - ground.height) / 2 + dy;
         this.brush.setTransform(1, 0, 0, 1, 0, 0);
         this.brush.drawImage(ground, Math.round(left), Math.round(top));
     }
 
     paintStill(brush, scale) {
-        brush.fillStyle = shown(PAPER, this.dark);
+        brush.fillStyle = themeColour(PAPER, this.dark);
         brush.fillRect(0, 0, brush.canvas.width, brush.canvas.height);
         const {x, y} = this.painted;
-        const toX = (wx) => brush.canvas.width / 2 + (wx - x) * scale, toY = (wy) => brush.canvas.height / 2 - (wy - y) * scale;
+        const toX = (wx) => brush.canvas.width / 2 + (wx - x) * scale,
+            toY = (wy) => brush.canvas.height / 2 - (wy - y) * scale;
         for (const shape of this.scene.still) {
-            if ((this.all || !shape.of) && !this.hidden.has(shape.role)) this.paintShape(brush, shape, shape.numbers, toX, toY, scale);
+            if ((this.all || !shape.of) && !this.hidden.has(shape.role))
+                this.paintShape(brush, shape, shape.numbers, toX, toY, scale);
         }
         if (!this.all) return;
-        for (const {thing} of this.scene.agents) if (thing) this.paintPath(brush, thing, 0, this.scene.count - 1, 1, 0.5, toX, toY);
+        for (const {thing} of this.scene.agents)
+            if (thing) this.paintPath(brush, thing, 0, this.scene.count - 1, 1, 0.5, toX, toY);
     }
 
-    // ---- what moves
+    // ---- moving things
 
-    // Paint what stays and belongs to the chosen agent.
+    // Paint the fixed shapes that belong to the selected agent.
     paintBelongings() {
-        if (!this.chosen || !this.chosen.name) return;
+        if (!this.chosen?.name) return;
         for (const shape of this.scene.still) {
-            if (shape.of === this.chosen.name && !this.hidden.has(shape.role)) this.paintHere(shape, shape.numbers);
+            if (shape.of === this.chosen.name && !this.hidden.has(shape.role))
+                this.paintHere(shape, shape.numbers);
         }
     }
 
@@ -187,7 +241,7 @@ class Stage {
         this.paintShape(this.brush, shape, numbers, this.toX, this.toY, this.camera.scale);
     }
 
-    // Paint one shape. toX, toY: from the world to pixels; scale: pixels of a unit.
+    // Paint one shape. toX, toY: from the world to pixels; scale: pixels per unit.
     paintShape(brush, {kind, role, flags, text}, numbers, toX, toY, scale) {
         const colour = this.colour(role);
         brush.save();
@@ -202,11 +256,22 @@ class Stage {
             else brush.lineWidth = Math.max(numbers[end] * scale, 1.2);
             brush.lineJoin = "round";
         } else if (kind === "circle") {
-            brush.arc(toX(numbers[0]), toY(numbers[1]), Math.max(numbers[2] * scale, LEAST_PX), 0, 2 * Math.PI);
+            brush.arc(
+                toX(numbers[0]),
+                toY(numbers[1]),
+                Math.max(numbers[2] * scale, LEAST_PX),
+                0,
+                2 * Math.PI,
+            );
         } else if (kind === "box") {
             brush.translate(toX(numbers[0]), toY(numbers[1]));
             brush.rotate(-numbers[4]);
-            brush.rect((-numbers[2] * scale) / 2, (-numbers[3] * scale) / 2, numbers[2] * scale, numbers[3] * scale);
+            brush.rect(
+                (-numbers[2] * scale) / 2,
+                (-numbers[3] * scale) / 2,
+                numbers[2] * scale,
+                numbers[3] * scale,
+            );
         } else if (kind === "text") {
             this.paintText(brush, text, toX(numbers[0]), toY(numbers[1]), numbers[2] * scale);
         }
@@ -216,16 +281,21 @@ class Stage {
             if (kind === "circle" || kind === "box") this.paintEdge(brush);
         }
         if (flags & FRONT) {
-            brush.fillStyle = shown(PAPER, this.dark);
-            brush.fillRect(0.12 * numbers[2] * scale, -0.35 * numbers[3] * scale, 0.16 * numbers[2] * scale, 0.7 * numbers[3] * scale);
+            brush.fillStyle = themeColour(PAPER, this.dark);
+            brush.fillRect(
+                0.12 * numbers[2] * scale,
+                -0.35 * numbers[3] * scale,
+                0.16 * numbers[2] * scale,
+                0.7 * numbers[3] * scale,
+            );
         }
         brush.restore();
     }
 
-    // A pale edge keeps things apart that overlap.
+    // A pale edge sets overlapping things apart.
     paintEdge(brush) {
         brush.lineWidth = 0.8;
-        brush.strokeStyle = shown(PAPER, this.dark);
+        brush.strokeStyle = themeColour(PAPER, this.dark);
         brush.stroke();
     }
 
@@ -236,20 +306,43 @@ class Stage {
         brush.fillText(text, x, y);
     }
 
-    // ---- ways, events, the chosen agent
+    // ---- trails, events, the selected agent
 
     paintTrails(step) {
         for (const thing of this.scene.things) {
-            if (!thing.trail || !thing.there(step) || this.hidden.has(this.scene.styles[thing.styles[step]].role)) continue;
-            this.paintPath(this.brush, thing, Math.max(0, step - thing.trail), step, 2, 0.3, this.toX, this.toY);
+            if (
+                !thing.trail ||
+                !thing.there(step) ||
+                this.hidden.has(this.scene.styles[thing.styles[step]].role)
+            )
+                continue;
+            this.paintPath(
+                this.brush,
+                thing,
+                Math.max(0, step - thing.trail),
+                step,
+                2,
+                0.3,
+                this.toX,
+                this.toY,
+            );
         }
     }
 
-    // Paint the way of a thing: what is driven strongly, what comes weakly.
+    // Paint the path of a thing: strong where it has been, pale where it will be.
     paintWay(thing, time, width, strength) {
         const step = Math.floor(time);
         this.paintPath(this.brush, thing, 0, step, width, strength, this.toX, this.toY);
-        this.paintPath(this.brush, thing, step, this.scene.count - 1, width, strength / 3, this.toX, this.toY);
+        this.paintPath(
+            this.brush,
+            thing,
+            step,
+            this.scene.count - 1,
+            width,
+            strength / 3,
+            this.toX,
+            this.toY,
+        );
     }
 
     paintPath(brush, thing, first, last, width, alpha, toX, toY) {
@@ -260,7 +353,8 @@ class Stage {
                 on = false;
                 continue;
             }
-            const x = toX(thing.number(0, step)), y = toY(thing.number(1, step));
+            const x = toX(thing.number(0, step)),
+                y = toY(thing.number(1, step));
             if (on) brush.lineTo(x, y);
             else brush.moveTo(x, y);
             on = true;
@@ -276,10 +370,15 @@ class Stage {
     paintEvents(step, recent) {
         const {brush, scene} = this;
         for (const event of scene.events) {
-            const age = step - event.step, role = scene.roles.findIndex((one) => one.name === event.role);
+            const age = step - event.step,
+                role = scene.roles.findIndex((one) => one.name === event.role);
             if (age < 0 || age < NEW_STEPS !== recent || this.hidden.has(role)) continue;
-            const [x, y] = this.screen(event.x, event.y), arm = recent ? 7 : 4;
-            for (const [width, colour] of [[recent ? 6 : 4, shown(PAPER, this.dark)], [recent ? 3 : 2, this.colour(role)]]) {
+            const [x, y] = this.screen(event.x, event.y),
+                arm = recent ? 7 : 4;
+            for (const [width, colour] of [
+                [recent ? 6 : 4, themeColour(PAPER, this.dark)],
+                [recent ? 3 : 2, this.colour(role)],
+            ]) {
                 brush.lineWidth = width;
                 brush.strokeStyle = colour;
                 brush.beginPath();
@@ -294,30 +393,52 @@ class Stage {
 
     paintChosen(time, step) {
         const {brush, chosen} = this;
-        if (this.sight) for (const shape of this.scene.seenBy(chosen, step) || []) this.paintSeen(shape);
-        if (!chosen.thing || !chosen.thing.there(step)) return;
-        const [x, y, size] = chosen.thing.at(time), [px, py] = this.screen(x, y);
-        brush.strokeStyle = shown(INK, this.dark);
+        if (this.sight)
+            for (const shape of this.scene.seenBy(chosen, step) || []) this.paintSeen(shape);
+        if (!chosen.thing?.there(step)) return;
+        const [x, y, size] = chosen.thing.at(time),
+            [px, py] = this.screen(x, y);
+        brush.strokeStyle = themeColour(INK, this.dark);
         brush.lineWidth = 2;
-        const around = chosen.thing.kind === "circle" ? 1.3 : 0.75;  // of a radius, or of a length
+        // Share of a radius, or of a length.
+        const around = chosen.thing.kind === "circle" ? 1.3 : 0.75;
         brush.beginPath();
         brush.arc(px, py, Math.max(10, around * size * this.camera.scale), 0, 2 * Math.PI);
         brush.stroke();
     }
 
-    // A bar of a round length in the lower left corner, a fifth of the canvas at most.
+    // Paint a bar of a round length in the lower left corner, at most a fifth of the canvas wide.
     paintScaleBar() {
-        const {brush, size: [width, height]} = this, most = width / 5 / this.camera.scale, power = 10 ** Math.floor(Math.log10(most));
-        const length = Number((power * [5, 2, 1].find((one) => one * power <= most)).toPrecision(1));
-        const left = 12.5, right = left + length * this.camera.scale, y = height - 12.5, words = `${length} ${this.scene.unit}`;
+        const {
+                brush,
+                size: [width, height],
+            } = this,
+            most = width / 5 / this.camera.scale,
+            power = 10 ** Math.floor(Math.log10(most));
+        const length = Number(
+            (power * [5, 2, 1].find((one) => one * power <= most)).toPrecision(1),
+        );
+        const left = 12.5,
+            right = left + length * this.camera.scale,
+            y = height - 12.5,
+            words = `${length} ${this.scene.unit}`;
         brush.font = "12px system-ui, sans-serif";
         brush.textAlign = "center";
         brush.textBaseline = "bottom";
-        for (const [colour, wide] of [[PAPER, 5], [INK, 1.5]]) {
-            brush.strokeStyle = brush.fillStyle = shown(colour, this.dark);
+        for (const [colour, wide] of [
+            [PAPER, 5],
+            [INK, 1.5],
+        ]) {
+            brush.strokeStyle = brush.fillStyle = themeColour(colour, this.dark);
             brush.lineWidth = wide;
             brush.beginPath();
-            for (const [px, py] of [[left, y - 6], [left, y], [right, y], [right, y - 6]]) brush.lineTo(px, py);
+            for (const [px, py] of [
+                [left, y - 6],
+                [left, y],
+                [right, y],
+                [right, y - 6],
+            ])
+                brush.lineTo(px, py);
             brush.stroke();
             if (colour === PAPER) brush.strokeText(words, (left + right) / 2, y - 2);
             else brush.fillText(words, (left + right) / 2, y - 2);
