@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`train.plan`: roll-outs and evaluations in planned memory."""
+"""`train.plan`: rollouts and evaluations in planned memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ENV = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}
 @pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_roll_outs_have_the_bytes_of_eager(small: Small, threads: int) -> None:
     """Also where a half is cut into pieces for several threads, and across the seam of two
-    roll-outs.
+    rollouts.
     """
     tables: dict[str, Any] = {
         "env": ENV,

@@ -238,7 +238,7 @@ def test_a_method_of_the_object_itself_is_given_back(clock: FakeClock) -> None:
 
 
 def test_ranges_of_other_threads_are_no_iterations(clock: FakeClock) -> None:
-    """As those of a roll-out that is collected beside the update."""
+    """As those of a rollout that is collected beside the update."""
     parts = Parts(clock)
     with Meter(now=clock) as meter:
         meter.watch(parts, "inner")

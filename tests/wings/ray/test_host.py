@@ -94,7 +94,7 @@ def test_it_plays_with_the_weights_that_it_is_given(
         ratios = reevaluate(policies["default"], storage, bool(tables), False, host.pool, 100)
         if version and tables:  # The weights before made what it remembers of step 0.
             break
-        ratios = ratios[version:]  # They drew step 0 of the second roll-out too.
+        ratios = ratios[version:]  # They drew step 0 of the second rollout too.
         torch.testing.assert_close(ratios, torch.ones_like(ratios), rtol=0, atol=1e-5)
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Roll-outs as they travel (puffervec/wings/ray/segment.py): bytes, numbers, columns."""
+"""Rollouts as they travel (puffervec/wings/ray/segment.py): bytes, numbers, columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def spec_of(target: str) -> EnvSpec:
 
 
 def filled(target: str, rows: int = ROWS, memory: bool = False, seed: int = 1) -> Storage:
-    """A roll-out of random numbers."""
+    """A rollout of random numbers."""
     storage = Storage(spec_of(target).groups[0], HORIZON, rows, CPU, None)
     torch.manual_seed(seed)
     for tensor in storage.tensors().values():

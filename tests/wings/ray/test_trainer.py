@@ -291,7 +291,7 @@ def test_an_algorithm_says_that_it_cannot_correct_for_lag(
         lambda name: dataclasses.replace(ppo.PPO, corrects_lag=False),
     )
     with pytest.raises(
-        ConfigError, match="train.algorithm ppo cannot learn from the roll-outs of hosts"
+        ConfigError, match="train.algorithm ppo cannot learn from the rollouts of hosts"
     ):
         config.check()
 
