@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from puffervec.commands.verb import StopSignals, Verb
+from puffervec.contract.drawing import BLUE, GREEN, ORANGE, PINK, YELLOW
 from puffervec.errors import ConfigError
 from puffervec.system import extras
 from puffervec.system.folder import refuse_odd_file, replace_file
@@ -57,8 +58,8 @@ ABOUT = """\
   --apart               a line for each run, also where only seeds differ
   --out FILE.png        [default: plot.png in the run folder; of several runs, here]
 """
-# Colours that keep apart for the colour-blind and in grey (Okabe and Ito 2008).
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Colour-blind people can tell them apart, also in grey (Okabe and Ito 2008).
+COLOURS = (BLUE, ORANGE, GREEN, PINK, YELLOW, "#56B4E9", "#000000")
 STYLES = ("-", "--", ":", "-.")
 SMOOTH_PERCENT = 3.0
 COLUMNS = 5
@@ -171,6 +172,12 @@ def new_figure(width: float, height: float) -> Any:
     figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)  # type: ignore[union-attr, call-arg]
     return figure
+
+
+def style_axis(axis: Any) -> None:
+    """Show a pale grid and hide the top and right edges of a matplotlib axis."""
+    axis.grid(alpha=0.25)
+    axis.spines[["top", "right"]].set_visible(False)
 
 
 def draw(runs: Sequence[Run], request: Request = Request()) -> Any:
@@ -296,8 +303,7 @@ def _dress(axis: Any, label: str) -> None:
     axis.set_xlabel(label, fontsize=8)
     axis.margins(x=0.01)
     axis.tick_params(labelsize=8)
-    axis.grid(alpha=0.25)
-    axis.spines[["top", "right"]].set_visible(False)
+    style_axis(axis)
 
 
 def _draw_times(

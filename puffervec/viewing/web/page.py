@@ -63,21 +63,33 @@ def page(title: str, scripts: Sequence[str], styles: Sequence[str], data: Mappin
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src "
         "data:; base-uri 'none'; form-action 'none'"
     )
+    return document(
+        title,
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n',
+        f'<script type="application/json" id="data">{json_in_html(data)}</script>\n'
+        f"<script>{script}</script>\n",
+    )
+
+
+def document(title: str, head: str, scripts: str = "") -> str:
+    """Return an HTML document with an empty `<main id="app">`.
+
+    Args:
+        title: of the page.
+        head: elements for the end of the head, as HTML.
+        scripts: elements that follow the main element, as HTML.
+    """
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,">
 <title>{html.escape(title)}</title>
-<style>{style}</style>
+{head}<link rel="icon" href="data:,">
 </head>
 <body>
 <main id="app"></main>
-<script type="application/json" id="data">{json_in_html(data)}</script>
-<script>{script}</script>
-</body>
+{scripts}</body>
 </html>
 """
 

@@ -153,9 +153,10 @@ class Game:
         """Return the drawing's facts about an agent."""
         drawing = self.episode.drawing
         name = drawing.agents[row] if row < len(drawing.agents) else ""
-        if drawing.facts is None or not name:
+        describe = drawing.facts
+        if describe is None or not name:
             return {}
-        facts = self.episode.call_drawing(lambda: dict(drawing.facts(self.state)))  # type: ignore[misc]
+        facts = self.episode.call_drawing(lambda: dict(describe(self.state)))
         return {
             fact: round(float(number), 4)
             for fact, number in facts.get(name, {}).items()

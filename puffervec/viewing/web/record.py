@@ -153,10 +153,10 @@ class _Recorder:
         masks = np.concatenate([rows.masks for _, rows in self.groups])
         rewards = np.concatenate([rows.rewards for _, rows in self.groups]).astype(np.float64)
         self._put("reward", np.where(masks & (not first), rewards, np.nan))
-        if drawing.facts is not None:
-            for agent, facts in self.episode.call_drawing(
-                lambda: dict(drawing.facts(state))
-            ).items():  # type: ignore[misc]
+        describe = drawing.facts
+        if describe is not None:
+            facts_by_agent = self.episode.call_drawing(lambda: dict(describe(state)))
+            for agent, facts in facts_by_agent.items():
                 for name, number in facts.items():
                     self._newest(name)[self._row(agent)] = number
         if drawing.observed is not None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from puffervec.errors import ConfigError
 from puffervec.system import extras
 from puffervec.viewing.web.guard import HEADERS, check_host, new_token, refusal
+from puffervec.viewing.web.page import document
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -93,13 +94,7 @@ class Server:
         styles = "".join(
             f'<link rel="stylesheet" href="{name}">\n' for name in names if name.endswith(".css")
         )
-        text = (
-            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f"<title>{title}</title>\n"
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            '<link rel="icon" href="data:,">\n'
-            f'{styles}{scripts}</head>\n<body>\n<main id="app"></main>\n</body>\n</html>\n'
-        )
+        text = document(title, styles + scripts)
         self.get("", lambda request: respond(text, "text/html"))
 
     def run(

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from puffervec.commands.plot import COLOURS, new_figure, style_axis
 from puffervec.system import extras
 from puffervec.wings.profile.report import Report, write
 from puffervec.wings.profile.timing import Latency
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito (2008)
-_DPI = 120
 WIDE = 50  # Medians that differ by a larger factor are drawn on a logarithmic scale.
 
 
@@ -45,12 +44,10 @@ def picture(
 
 def draw(reports: Sequence[Report], names: Sequence[str]) -> Any:
     """Return the matplotlib figure."""
-    from matplotlib.figure import Figure
-
     boxes = any(report.latencies for report in reports)
     lines = any(report.sweep is not None for report in reports)
     columns = boxes + lines
-    figure = Figure(figsize=(5.2 * max(1, columns), 4.4), dpi=_DPI, layout="constrained")
+    figure = new_figure(5.2 * max(1, columns), 4.4)
     parts = list(figure.subfigures(1, max(1, columns), squeeze=False)[0])
     if boxes:
         _draw_boxes(parts.pop(0), reports, names)
@@ -101,7 +98,8 @@ def _draw_boxes(part: Any, reports: Sequence[Report], names: Sequence[str]) -> N
     else:
         axis.set_xlim(left=0)
     axis.set_xlabel("ms; box: quartiles, whiskers: p1 and p99", fontsize=8)
-    _style(axis)
+    axis.tick_params(labelsize=8)
+    style_axis(axis)
 
 
 def _draw_lines(part: Any, reports: Sequence[Report], names: Sequence[str]) -> None:
@@ -130,10 +128,5 @@ def _draw_lines(part: Any, reports: Sequence[Report], names: Sequence[str]) -> N
     below.set_ylabel("residual", fontsize=8)
     below.set_xlabel(knob, fontsize=8)
     for axis in (above, below):
-        _style(axis)
-
-
-def _style(axis: Any) -> None:
-    axis.tick_params(labelsize=8)
-    axis.grid(alpha=0.25)
-    axis.spines[["top", "right"]].set_visible(False)
+        axis.tick_params(labelsize=8)
+        style_axis(axis)

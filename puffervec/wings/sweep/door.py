@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from puffervec.commands.plot import COLOURS, new_figure, save
+from puffervec.commands.plot import COLOURS, new_figure, save, style_axis
 from puffervec.commands.train import own_code
 from puffervec.commands.verb import Stoppable, StopSignals, Verb
 from puffervec.errors import ConfigError, MissingExtraError
@@ -442,8 +442,7 @@ def draw_pareto(ended: Sequence[Any], front: Sequence[Any], metric: str, title: 
     if failed:
         axis.plot([], [], " ", label=f"{failed} failed")
     axis.set(xlabel="seconds of training", ylabel=metric, title=title)
-    axis.grid(alpha=0.25)
-    axis.spines[["top", "right"]].set_visible(False)
+    style_axis(axis)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     return figure
 

@@ -490,7 +490,7 @@ def test_the_page_says_what_happens_to_you(browser: Browser, serve: Serve) -> No
     [
         (["tag_grid"], "tag_grid does not say how it is drawn and played by keys"),
         (["CartPole-v1"], "does not say how it is drawn and played by keys"),
-        (["drive", "--baseline", "log", "--scenes", "generated:1"], "drive: with replay_log=1"),
+        (["drive", "--baseline", "log", "--scenes", "generated:1"], "drive: replay_log is 1"),
         (["cartpole", "--host", "0.0.0.0"], "only to this machine"),
     ],
 )
