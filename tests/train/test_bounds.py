@@ -69,5 +69,5 @@ def test_observations_outside_of_their_box_are_told_once(
     told = [note for note in notes if "outside their Box" in note]
     assert len(told) == (reach != 2.0)
     if told:
-        ends = f"goes from {min(reach, 0):g} to {max(reach, 0):g}, its bounds are 0 and 2"
+        ends = f"ranges from {min(reach, 0):g} to {max(reach, 0):g}, its bounds are 0 and 2"
         assert ends in told[0] and "element 1" in told[0] and ("'far'" in told[0]) == parts

@@ -49,8 +49,8 @@ def outside_bounds(group: GroupSpec, storage: Storage) -> str:
             name = "".join(f" {key!r}" for key in view.leaf.path)
             message = (
                 f"observations lie outside their Box:{name} element {worst} ranges from "
-                f"{least[worst]:g} to {most[worst]:g}, but its bounds, by which it is scaled, are "
-                f"{low[worst]:g} and {high[worst]:g}: correct the space, or train with "
+                f"{least[worst]:g} to {most[worst]:g}, its bounds are {low[worst]:g} and "
+                f"{high[worst]:g}, by which it is scaled: correct the space, or train with "
                 "--policy.normalize false"
             )
     return message
