@@ -133,7 +133,8 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
         seconds = time.perf_counter() - begin
         found = ckpt.newest(trainer.folder / "checkpoints")
         assert found is not None
-        config, policies = evaluate.load_policies(found, cpu, (config.target,))
+        run, policies = evaluate.load_policies(found, cpu, (config.target,))
+        config = run.config
         actor = evaluate.PolicyActor(policies, cpu, True)
         if config.python:
             (rates,) = evaluate.evaluate_python(config, actor, EPISODES, EVALUATION_SEED)

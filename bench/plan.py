@@ -30,10 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import common
 from bench.common import Figure
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec
 from puffervec.train.device.device import one_torch_thread
 from puffervec.train.policies.leaves import TORCH_DTYPES, arrays, policy_input
-from puffervec.train.policies.mapping import policy_rows
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.wings import plan
 
 BATCHES = (1, 64, 1024)
@@ -103,7 +102,7 @@ def _made(name: str, batch: int) -> tuple[nn.Module, tuple[Any, ...]]:
     if not target:
         return nature_cnn().eval(), (torch.rand(batch, 4, 84, 84),)
     config = TrainConfig.of(target, policy=settings)
-    rows = next(iter(policy_rows(env_spec(config), config).values()))
+    rows = next(iter(RunSpec.of(config).rows.values()))
     policy = rows.build().eval()
     obs = policy_input(
         {

@@ -30,9 +30,8 @@ from puffervec.doors import policy_wrapper
 from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, storage_of
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec
 from puffervec.train.device.device import ThreadPool, one_torch_thread
-from puffervec.train.policies.mapping import policy_rows
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run.setup import make_vec
 
 HORIZON, ROLLOUTS = 16, 4
@@ -65,7 +64,7 @@ def rollout_of(config: TrainConfig, mode: str, pool: ThreadPool) -> Rollout:
     """Return rollouts of an env in this process, begun."""
     vec, slots = make_vec(config), {}
     torch.manual_seed(0)
-    for name, rows in policy_rows(env_spec(config), config).items():
+    for name, rows in RunSpec.of(config).rows.items():
         storage = storage_of(rows, config.vec.num_envs, HORIZON, CPU, False)
         slots[name] = Slot(
             name, rows.build(), rows.group, storage, rows.agents, policy_wrapper(mode)

@@ -25,11 +25,11 @@ from puffervec.errors import MissingExtraError, PuffervecError
 from puffervec.system import extras
 from puffervec.system.cores import usable_cores
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.config import target
 from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.metrics.keys import ELAPSED_S, STEP, TIME_PARTS
 from puffervec.train.metrics.log import METRICS_FILE, read_metrics
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run import startup
 from puffervec.train.run.setup import make_vec
 
@@ -91,8 +91,8 @@ def settled(config: TrainConfig) -> TrainConfig:
     the same ones.
     """
     return startup.choose(
-        config, target.env_spec(config), choose_device(config.train.device), make_vec
-    ).config
+        RunSpec.of(config, choose_device(config.train.device)), make_vec
+    ).run.config
 
 
 def facts_of(trainer: Trainer) -> dict[str, Any]:

@@ -48,7 +48,6 @@ from puffervec.contract.evaluation import Actor
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
-from puffervec.train.config.target import env_spec
 from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.metrics.keys import ELAPSED_S, STEP
@@ -376,11 +375,11 @@ def kept_sample(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         )
     device, moments, found = choose_device(options.device), [], None
     for path in checkpoints:
-        config, policies = ev.load_policies(path, device)
+        run, policies = ev.load_policies(path, device)
+        config, spec, rows = run.config, run.spec, run.rows
         if config.target != "drive":
             raise ConfigError(f"{folder} is a run of {config.target}, not of drive")
-        spec = env_spec(config)
-        rows, sets = policy_rows(spec, config), scene_sets(config, options.real)
+        sets = scene_sets(config, options.real)
         line = min(lines, key=lambda line: abs(line[STEP] - int(path.name)))
         moment = Moment(
             round(line[ELAPSED_S] / 60, 2),

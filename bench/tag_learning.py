@@ -39,10 +39,9 @@ from puffervec.errors import PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
 from puffervec.train.act.acting import Sides
-from puffervec.train.config.target import env_spec
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.log import METRICS_FILE, read_metrics
-from puffervec.train.policies.mapping import policy_rows
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run.find import find_checkpoint
 
 if TYPE_CHECKING:
@@ -134,12 +133,12 @@ def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
                 options, folder, seed, "runner", {"tagger": {"opponent": str(taggers["run"])}}
             )
         )
-        config, policies = ev.load_policies(
+        run, policies = ev.load_policies(
             find_checkpoint(runners["run"], Path(folder)), torch.device("cpu")
         )
     starts = {
-        "same start": config,
-        "random starts": config.merged({"env": {"random_starts": True}}),
+        "same start": run,
+        "random starts": run.merged({"env": {"random_starts": True}}),
     }
     pairings = {where: play(own, policies, options.episodes) for where, own in starts.items()}
     training = {
@@ -154,10 +153,10 @@ def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
 
 
 def play(
-    config: TrainConfig, policies: Mapping[str, torch.nn.Module], episodes: int
+    run: RunSpec, policies: Mapping[str, torch.nn.Module], episodes: int
 ) -> dict[str, dict[str, Any]]:
     """Return tags and survival of each pairing, as mean and half the width of the 95 % interval."""
-    rows, found = policy_rows(env_spec(config), config), {}
+    config, rows, found = run.config, run.rows, {}
     for number, (name, random) in enumerate(PAIRINGS.items()):
         seed = EVALUATION_SEED + 1000 * number
         learned = ev.PolicyActor(dict(policies), torch.device("cpu"), False, seed, rows)

@@ -216,7 +216,7 @@ def test_a_picture_alone_is_learned_from_evaluated_and_exported(tmp_path: Path) 
         max((tmp_path / "run" / "checkpoints").iterdir()), torch.device("cpu")
     )
     (rates,) = evaluate_generic(
-        "eye", loaded.env, PolicyActor(policies, torch.device("cpu"), True), 20, seed=9
+        "eye", loaded.config.env, PolicyActor(policies, torch.device("cpu"), True), 20, seed=9
     )
     assert rates.episodes >= 20
     (exported,) = export_run(str(tmp_path / "run"), "pt2")

@@ -128,7 +128,7 @@ def with_opponents(player: Player, request: PlayerRequest) -> Player:
 def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
     from puffervec.train.act import evaluate as ev
     from puffervec.train.device.device import choose_device
-    from puffervec.train.policies.mapping import policy_rows
+    from puffervec.train.policies.run_spec import RunSpec
     from puffervec.train.run.find import read_newest, run_folder_of
     from puffervec.train.run.rundir import CHECKPOINTS
 
@@ -147,7 +147,7 @@ def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
             env_spec(config)  # Refuses what cannot be made.
     else:
 
-        def load(found: Path) -> tuple[TrainConfig, dict[str, Any]]:
+        def load(found: Path) -> tuple[RunSpec, dict[str, Any]]:
             def of_run(config: TrainConfig) -> TrainConfig:
                 if request.target == "latest":
                     note(f"latest is {run_folder_of(found) or found}, a run of {config.target}")
@@ -157,11 +157,11 @@ def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
             return ev.load_policies(found, device, request.code, adapt=of_run)
 
         trained: list[TrainConfig] = []
-        path, (config, policies) = read_newest(request.target, Path("runs"), load, note)
+        path, (run, policies) = read_newest(request.target, Path("runs"), load, note)
+        config = run.config
         if request.baseline is None:
-            rows = policy_rows(env_spec(config), config)
             acting = ev.as_planned(config, policies)
-            actor = ev.PolicyActor(acting, device, request.deterministic, request.seed, rows)
+            actor = ev.PolicyActor(acting, device, request.deterministic, request.seed, run.rows)
             folder = path.parent.parent if path.parent.name == CHECKPOINTS else None
             return Player(config, actor, str(folder or path), folder, path.name, trained[-1])
     own = own_evaluation(config.target)
@@ -178,15 +178,11 @@ def _against(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor
     from puffervec.train.act import evaluate as ev
     from puffervec.train.act.acting import Sides
     from puffervec.train.device.device import choose_device
-    from puffervec.train.policies.mapping import policy_rows
+    from puffervec.train.policies.run_spec import RunSpec
     from puffervec.train.run.find import read_newest
 
-    device, spec, own = (
-        choose_device(request.device),
-        env_spec(config),
-        own_evaluation(config.target),
-    )
-    rows, others = policy_rows(spec, config), dict[str, Actor]()
+    device, own = choose_device(request.device), own_evaluation(config.target)
+    rows, others = RunSpec.of(config).rows, dict[str, Actor]()
 
     def same_env(theirs: TrainConfig) -> TrainConfig:
         if theirs.target != config.target:
@@ -195,7 +191,7 @@ def _against(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor
             )
         return dataclasses.replace(theirs, env=config.env, creator=config.creator)
 
-    def load(found: Path) -> tuple[TrainConfig, dict[str, Any]]:
+    def load(found: Path) -> tuple[RunSpec, dict[str, Any]]:
         return ev.load_policies(found, device, request.code, adapt=same_env)
 
     for name, given in flags.by_policy(config, request.opponents).items():
@@ -207,9 +203,9 @@ def _against(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor
         if who in known_baselines(config.target) or ":" in who:
             others[name] = baseline(config.target, own, who, request.seed)
         else:
-            _, (theirs, policies) = read_newest(who, Path("runs"), load, note)
+            _, (run, policies) = read_newest(who, Path("runs"), load, note)
             others[name] = ev.PolicyActor(
-                policies, device, request.deterministic, request.seed, policy_rows(spec, theirs)
+                policies, device, request.deterministic, request.seed, run.rows
             )
     return Sides(actor, others, rows)
 

@@ -113,7 +113,8 @@ def test_a_cartpole_is_balanced_with_defaults(
         logged = trainer.train()["episode/return"]
     found, cpu = ckpt.newest(trainer.folder / "checkpoints"), torch.device("cpu")
     assert found is not None
-    config, policies = evaluate.load_policies(found, cpu, (target,))
+    run, policies = evaluate.load_policies(found, cpu, (target,))
+    config = run.config
     actor = evaluate.PolicyActor(policies, cpu, deterministic=True)
     if config.python:
         (rates,) = evaluate.evaluate_python(config, actor, EPISODES, seed=1000)

@@ -62,9 +62,10 @@ def score(trainer: Trainer, episodes: int = 200, deterministic: bool = True) -> 
     """
     found = ckpt.newest(trainer.folder / "checkpoints")
     assert found is not None
-    config, policies = ev.load_policies(
+    run, policies = ev.load_policies(
         found, CPU, (trainer.config.target, trainer.config.policy.kind)
     )
+    config = run.config
     actor = ev.PolicyActor(policies, CPU, deterministic)
     if config.python:
         (rates,) = ev.evaluate_python(config, actor, episodes, seed=1000)

@@ -31,7 +31,7 @@ def test_policy_round_trip(small: Small) -> None:
         path = trainer.save()
         weights = {name: policy.state_dict() for name, policy in trainer.policies.items()}
     found, policies = ev.load_policies(path, CPU)
-    assert found.env == config.env and set(policies) == {"scouts", "towers"}
+    assert found.config.env == config.env and set(policies) == {"scouts", "towers"}
     for name, policy in policies.items():
         for key, value in policy.state_dict().items():
             torch.testing.assert_close(value, weights[name][key], rtol=0, atol=0)
@@ -164,7 +164,7 @@ def test_a_joint_policy_acts_in_parts(small: Small) -> None:
     with Trainer(config) as trainer:
         path = trainer.save()
     found, policies = ev.load_policies(path, CPU, [config.target])
-    assert found.policy.joint
+    assert found.config.policy.joint
     bias = policies["default"].output.heads[0].bias
     assert bias.shape == (9,)
     with torch.no_grad():
@@ -200,7 +200,7 @@ def test_policies_are_used_with_an_adapted_config(small: Small) -> None:
     found, _ = ev.load_policies(
         path, CPU, adapt=lambda config: config.merged({"env": {"episode_length": 9}})
     )
-    assert found.env.episode_length == 9
+    assert found.config.env.episode_length == 9
 
 
 def test_an_env_in_c_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

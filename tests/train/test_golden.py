@@ -50,7 +50,8 @@ def test_manifest() -> None:
 
 
 def test_policy_puts_out_the_same() -> None:
-    config, policies = load_policies(GOLDEN, torch.device("cpu"))
+    run, policies = load_policies(GOLDEN, torch.device("cpu"))
+    config = run.config
     assert isinstance(config, TrainConfig) and config.env.obs_size == 8
     heads, value, _ = policies["default"](torch.arange(16.0).view(2, 8) / 8, (), None, None)
     torch.testing.assert_close(heads[0], torch.tensor(LOGITS))

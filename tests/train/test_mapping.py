@@ -18,8 +18,8 @@ import puffervec
 from puffervec.commands.eval import EvalRequest, run_evaluation
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train import TrainConfig, Trainer, load_policy
-from puffervec.train.config.target import env_spec
-from puffervec.train.policies.mapping import places, policy_rows
+from puffervec.train.policies.mapping import places
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run.rundir import config_from_tables
 from puffervec.wings.export.exporting import export_run
 from tests.train import envs
@@ -34,7 +34,7 @@ def mapped(
     target: Any, entries: tuple[str, ...], **env: Any
 ) -> dict[str, tuple[str, int, tuple[int, ...] | None]]:
     config = TrainConfig.of(target, env=env, policy={"map": entries})
-    rows = policy_rows(env_spec(config), config)
+    rows = RunSpec.of(config).rows
     return {name: (own.group.name, own.group.agents, own.agents) for name, own in rows.items()}
 
 

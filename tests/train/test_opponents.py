@@ -22,10 +22,9 @@ from puffervec.train import TrainConfig, Trainer, load_policy
 from puffervec.train.act.acting import Sides
 from puffervec.train.act.evaluate import RandomActor, evaluate_generic
 from puffervec.train.config import flags
-from puffervec.train.config.target import env_spec
 from puffervec.train.device.ranks import GroupRanks
-from puffervec.train.policies.mapping import policy_rows
 from puffervec.train.policies.pool import Pool
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run import checkpoint as ckpt
 from tests.helpers import thinned
 from tests.train.gangs import all_well
@@ -317,7 +316,7 @@ def test_each_side_acts_for_its_own_rows(chase: Small) -> None:
             return RandomActor(0).act(obs, vec) * 0
 
     config = chase()
-    rows = policy_rows(env_spec(config), config)
+    rows = RunSpec.of(config).rows
     seen: list[Any] = []
 
     class Watched(Sides):

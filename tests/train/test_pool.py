@@ -15,11 +15,10 @@ import puffervec
 from puffervec.train import TrainConfig
 from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, Storage
-from puffervec.train.config.target import env_spec
 from puffervec.train.device.device import ThreadPool
 from puffervec.train.policies import pool as pools
-from puffervec.train.policies.mapping import policy_rows
 from puffervec.train.policies.pool import Pool, newest
+from puffervec.train.policies.run_spec import RunSpec
 
 AGENTS, ENVS = 3, 40
 
@@ -28,7 +27,7 @@ def made(memory: str = "none", **env: Any) -> tuple[Pool, Any]:
     config = TrainConfig.of(
         "probe", policy={"memory": memory, "hidden": [4]}, env={"num_agents": AGENTS, **env}
     )
-    (rows,) = policy_rows(env_spec(config), config).values()
+    (rows,) = RunSpec.of(config).rows.values()
     return Pool([rows.build().eval() for _ in range(3)], AGENTS, seed=5), rows.group
 
 

@@ -50,11 +50,11 @@ def learn(config: TrainConfig, steps: int) -> tuple[dict[str, float], Path]:
 
 
 def evaluated(path: Path, deterministic: bool = True) -> list[ev.TypeRates]:
-    config, policies = ev.load_policies(
+    run, policies = ev.load_policies(
         path, CPU, [json.loads((path / "manifest.json").read_text())["config"]["target"]]
     )
     return ev.evaluate_python(
-        config, ev.PolicyActor(policies, CPU, deterministic), episodes=40, seed=1
+        run.config, ev.PolicyActor(policies, CPU, deterministic), episodes=40, seed=1
     )
 
 

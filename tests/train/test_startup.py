@@ -14,9 +14,8 @@ import torch
 
 from puffervec.errors import PuffervecError
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.config import target
 from puffervec.train.learn.updater import UpdateResult
-from puffervec.train.policies.mapping import policy_rows
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run import startup
 from puffervec.train.run.setup import make_vec
 from tests.train import envs
@@ -28,7 +27,7 @@ AUTO = {"backend": "auto", "num_envs": 8}
 
 
 def choose(config: TrainConfig, make: Any = make_vec, **more: Any) -> startup.Chosen:
-    return startup.choose(config, target.env_spec(config), CPU, make, **more)
+    return startup.choose(RunSpec.of(config), make, **more)
 
 
 def never(config: TrainConfig) -> Any:
@@ -79,8 +78,8 @@ def test_measuring_takes_a_hundredth_at_most(
 def test_short_runs_are_not_measured(small: Small, two_cores: None) -> None:
     config = small(vec=AUTO, train={"precision": "auto"})
     chosen = choose(config, never)
-    assert chosen.config.train.precision == ("bf16" if startup.cpu_has_bf16() else "fp32")
-    assert (chosen.config.vec.backend, chosen.config.vec.num_buffers) == (
+    assert chosen.run.config.train.precision == ("bf16" if startup.cpu_has_bf16() else "fp32")
+    assert (chosen.run.config.vec.backend, chosen.run.config.vec.num_buffers) == (
         "auto",
         2,
     )  # as on a machine with more cores
@@ -100,7 +99,7 @@ def test_short_runs_are_not_measured(small: Small, two_cores: None) -> None:
 def test_settings_win(small: Small, two_cores: None, vec: dict[str, Any]) -> None:
     config = small(vec=AUTO | vec, train=LONG)
     chosen = choose(config, never)
-    assert all(getattr(chosen.config.vec, name) == value for name, value in vec.items())
+    assert all(getattr(chosen.run.config.vec, name) == value for name, value in vec.items())
 
 
 @pytest.mark.parametrize(
@@ -121,12 +120,12 @@ def test_the_fastest_is_taken_if_it_is_clearly_faster(
 ) -> None:
     speeds |= {"serial": serial, "threading": threads, "multiprocessing": 100.0}
     chosen = choose(small(vec=AUTO, train=LONG), in_this_process)
-    assert (chosen.config.vec.backend, chosen.config.vec.num_buffers) == expected
+    assert (chosen.run.config.vec.backend, chosen.run.config.vec.num_buffers) == expected
     assert len(chosen.lines) == 1 and chosen.lines[0].startswith(line)
     rates = {"processes": 100.0, "in-process": serial, "threads": threads, startup.SPLIT_ENVS: 1.0}
     assert chosen.measured["vec"]["agent_steps_per_s"] == rates
     assert (
-        choose(chosen.config, never).config == chosen.config
+        choose(chosen.run.config, never).run.config == chosen.run.config
     )  # What was chosen is not measured again.
 
 
@@ -141,7 +140,11 @@ def test_workers_that_serve_both_halves_are_tried(
         "multiprocessing envs": rate,
     }
     chosen = choose(small(vec=AUTO, train=LONG), in_this_process)
-    assert (chosen.config.vec.backend, chosen.config.vec.num_buffers, chosen.config.vec.split) == (
+    assert (
+        chosen.run.config.vec.backend,
+        chosen.run.config.vec.num_buffers,
+        chosen.run.config.vec.split,
+    ) == (
         "multiprocessing",
         2,
         split,
@@ -155,7 +158,7 @@ def test_workers_that_serve_both_halves_are_tried(
         small(vec=AUTO | {"split": "envs"}, train=LONG), in_this_process
     )  # What was asked for stays.
     assert (
-        asked.config.vec.split == "envs"
+        asked.run.config.vec.split == "envs"
         and startup.SPLIT_ENVS not in asked.measured["vec"]["agent_steps_per_s"]
     )
 
@@ -175,7 +178,7 @@ def test_envs_that_fail_are_left_to_the_run(small: Small, two_cores: None) -> No
         raise RuntimeError("not in this process")
 
     chosen = choose(small(vec=AUTO, train=LONG), fails)
-    assert chosen.lines == () and chosen.config.vec.num_buffers == 2
+    assert chosen.lines == () and chosen.run.config.vec.num_buffers == 2
     assert chosen.measured == {"vec": {"failed": "RuntimeError: not in this process"}}
 
 
@@ -224,7 +227,7 @@ def test_speed_counts_valid_transitions(small: Small) -> None:
     config = small(env={"num_agents": 3}, vec={"num_buffers": 2}, train={"horizon": 8})
     ticks = iter(range(1000))
     with make_vec(config) as vec:
-        slots = startup._slots(config, vec.spec, {})
+        slots = startup._slots(RunSpec(config, vec.spec), {})
         rollout = startup.Rollout(vec, slots, CPU, False, torch.Generator(), startup.ThreadPool(1))
         rollout.begin(1)
         # The clock is looked at at the begin, at each half turn but the first two, and at the end:
@@ -273,7 +276,7 @@ def test_bf16_must_be_clearly_faster(
         lambda variants, seconds: {"fp32": [9.0, 1.0, 1.0], "bf16": [bf16_s]},
     )
     chosen = choose(small(train={**LONG, "precision": "auto"}))
-    assert chosen.config.train.precision == expected
+    assert chosen.run.config.train.precision == expected
     assert (
         chosen.lines[0].startswith(f"precision: {expected} (")
         and chosen.measured["precision"]["fp32_s"] == 1.0
@@ -289,7 +292,7 @@ def test_a_measured_update_learns_nothing(env: Any, policy: dict[str, Any], bf16
     config = TrainConfig.of(
         env, policy={"hidden": (8,), **policy}, train={"horizon": 4, "microbatch_size": 24}
     )
-    (rows,) = policy_rows(target.env_spec(config), config).values()
+    (rows,) = RunSpec.of(config).rows.values()
     mine = rows.build()
     before = {name: value.clone() for name, value in mine.state_dict().items()}
     result = startup._microbatch_update(config.vec.num_envs, rows, mine, bf16)()
@@ -346,8 +349,8 @@ def test_an_older_run_goes_on_with_what_it_had(small: Small) -> None:
     )
     config = small(vec=AUTO, train={**LONG, "precision": "auto"})
     old = golden | {"numerics": {"device": "cpu", "bf16": True}}
-    assert choose(config, never, resumed=old).config.train.precision == "bf16"
-    kept = choose(config, never, resumed=golden).config.vec
+    assert choose(config, never, resumed=old).run.config.train.precision == "bf16"
+    kept = choose(config, never, resumed=golden).run.config.vec
     assert (kept.backend, kept.num_buffers) == tuple(
         golden["config"]["vec"][name] for name in ("backend", "num_buffers")
     )

@@ -13,16 +13,15 @@ import torch
 from puffervec.core.slab import RECORD_DTYPE
 from puffervec.train import TrainConfig
 from puffervec.train.collect.storage import Storage
-from puffervec.train.config.target import env_spec
 from puffervec.train.device.ranks import Ranks
-from puffervec.train.policies.mapping import policy_rows
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run.tally import EpisodeFacts, Tally
 
 Small = Callable[..., TrainConfig]
 
 
 def tally_of(config: TrainConfig, storage: Storage, facts: EpisodeFacts) -> Tally:
-    tally = Tally(policy_rows(env_spec(config), config), {"default": storage}, Ranks())
+    tally = Tally(RunSpec.of(config).rows, {"default": storage}, Ranks())
     tally.expect(facts)
     return tally
 
@@ -31,7 +30,7 @@ def tally_of(config: TrainConfig, storage: Storage, facts: EpisodeFacts) -> Tall
 def rolled(small: Small) -> tuple[TrainConfig, Storage]:
     """A roll-out in which each row earns 2 at each step."""
     config = small("cartpole", train={"scale_rewards": True, "gamma": 0.5})
-    (rows,) = policy_rows(env_spec(config), config).values()
+    (rows,) = RunSpec.of(config).rows.values()
     storage = Storage(rows.group, 8, 4, torch.device("cpu"), None)
     storage.masks.fill_(1)
     storage.rewards.fill_(2.0)

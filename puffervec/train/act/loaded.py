@@ -16,18 +16,17 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-import torch
 from torch import nn
 
-from puffervec.core.spec import EnvSpec, GroupSpec
+from puffervec.core.spec import GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.train.act.acting import PolicyActor
 from puffervec.train.act.evaluate import load_policies
 from puffervec.train.act.given import Batch, flags, read_batch, read_masks
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import as_evaluated, env_spec, spec_hash
+from puffervec.train.config.target import as_evaluated, spec_hash
 from puffervec.train.device.device import choose_device
-from puffervec.train.policies.mapping import PolicyRows, policy_rows
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run.find import read_newest
 from puffervec.vec.vector_env import VectorEnv
 
@@ -46,23 +45,16 @@ class LoadedPolicy:
 
     def __init__(
         self,
-        config: TrainConfig,
+        run: RunSpec,
         checkpoint: Path,
-        spec: EnvSpec,
-        rows: Mapping[str, PolicyRows],
         policies: dict[str, nn.Module],
-        device: torch.device,
         seed: int,
     ) -> None:
         """Made by `load_policy`."""
-        self.config, self.checkpoint, self.device, self.policies = (
-            config,
-            checkpoint,
-            device,
-            policies,
-        )
-        self._spec, self._groups = spec, {name: own.group for name, own in rows.items()}
-        self._actor = PolicyActor(policies, device, True, seed, rows)
+        self.config, self.device, self._spec = run.config, run.device, run.spec
+        self.checkpoint, self.policies = checkpoint, policies
+        self._groups = {name: own.group for name, own in run.rows.items()}
+        self._actor = PolicyActor(policies, run.device, True, seed, run.rows)
         self._agents: dict[Any, int] = {}  # row numbers of agents that were given by name
         self._rows: dict[str, int] = {}  # rows that a policy with memory was last given
         self._fitting: set[str] = set()  # hashes of specs that fit
@@ -291,14 +283,13 @@ def load_policy(
         else None
     )
 
-    def load(found: Path) -> tuple[TrainConfig, dict[str, nn.Module]]:
+    def load(found: Path) -> tuple[RunSpec, dict[str, nn.Module]]:
         return load_policies(found, where, trusted, creator, networks, adapt)
 
     def adapt(config: TrainConfig) -> TrainConfig:
         return as_evaluated(config).merged({"env": settings or {}})
 
-    path, (config, policies) = read_newest(
+    path, (loaded, policies) = read_newest(
         run, Path("runs"), load, lambda text: warnings.warn(text, stacklevel=4)
     )
-    spec = env_spec(config)
-    return LoadedPolicy(config, path, spec, policy_rows(spec, config), policies, where, seed)
+    return LoadedPolicy(loaded, path, policies, seed)

@@ -20,13 +20,13 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from puffervec.core.spec import EnvSpec
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train.config.sections import PolicySection, TrainConfig, table_of
 from puffervec.train.config.target import spec_hash
 from puffervec.train.device.ranks import Ranks
-from puffervec.train.policies.mapping import PolicyRows, policy_rows
+from puffervec.train.policies.mapping import PolicyRows
 from puffervec.train.policies.pool import Pool
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.find import find_checkpoint
 from puffervec.train.run.rundir import config_from_tables
@@ -72,7 +72,7 @@ class Opponents:
         return parts[0] if len(parts) == 1 else Pool(parts, rows.group.agents, seed)
 
 
-def of_config(config: TrainConfig, spec: EnvSpec, ranks: Ranks) -> dict[str, Opponents]:
+def of_config(run: RunSpec, ranks: Ranks) -> dict[str, Opponents]:
     """Return the opponents that the settings of a new run name, by policy.
 
     Raises:
@@ -81,10 +81,10 @@ def of_config(config: TrainConfig, spec: EnvSpec, ranks: Ranks) -> dict[str, Opp
         CheckpointError: a checkpoint is missing or cannot be read.
     """
     found = {}
-    for name, rows in policy_rows(spec, config).items():
+    for name, rows in run.rows.items():
         if places := rows.settings.role.opponent:
-            paths = _listed(name, places, config.log.folder, ranks)
-            parts = [_read(path, name, rows, config, spec) for path in paths]
+            paths = _listed(name, places, run.config.log.folder, ranks)
+            parts = [_read(path, name, rows, run) for path in paths]
             if different := [
                 path for path, part in zip(paths, parts, strict=True) if part[2] != parts[0][2]
             ]:
@@ -179,15 +179,15 @@ def _checkpoints(place: str, runs: Path) -> list[Path]:
 
 
 def _read(
-    path: Path, name: str, rows: PolicyRows, config: TrainConfig, spec: EnvSpec
+    path: Path, name: str, rows: PolicyRows, run: RunSpec
 ) -> tuple[Tensors, dict[str, str], PolicySection]:
     """Read the policy that acts for `rows` in the run of a checkpoint.
 
     Returns:
         Its weights, its source for the manifest, and the settings of its network.
     """
-    manifest = ckpt.read_manifest(path)
-    if manifest["env"] != config.target or manifest["spec_hash"] != spec_hash(spec):
+    config, manifest = run.config, ckpt.read_manifest(path)
+    if manifest["env"] != config.target or manifest["spec_hash"] != spec_hash(run.spec):
         raise ConfigError(
             f"policies.{name}.opponent: {path} is a checkpoint of {manifest['env']} whose "
             "observations or actions differ from those of this run"
@@ -197,7 +197,7 @@ def _read(
     )
     theirs = dataclasses.replace(theirs, env=config.env)
     found = ckpt.read(path, only=tuple(manifest["policies"]))
-    acting = policy_rows(spec, as_trained(theirs, spec.groups, manifest, found.tensors))
+    acting = run.with_config(as_trained(theirs, run.spec.groups, manifest, found.tensors)).rows
     own = (
         name
         if name in acting

@@ -18,7 +18,6 @@ import torch
 from torch import nn
 
 import puffervec
-from puffervec.core.spec import EnvSpec
 from puffervec.doors import door
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train.collect.storage import refuse_large
@@ -28,7 +27,8 @@ from puffervec.train.device.device import choose_device, make_current, use_bf16
 from puffervec.train.device.ranks import Ranks, match
 from puffervec.train.metrics import trackers
 from puffervec.train.policies.distributions import refuse_joint
-from puffervec.train.policies.mapping import AgentMap, PolicyRows, explicit_map, policy_rows
+from puffervec.train.policies.mapping import AgentMap, PolicyRows, explicit_map
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import find, rundir, startup, state
 from puffervec.train.run.opponents import Opponents, of_checkpoint, of_config, with_networks
@@ -43,30 +43,41 @@ class Setup:
     """The set-up of a run on one rank.
 
     Attributes:
-        config: the config; all `auto` settings that the run decides are decided.
+        run: the run on this rank's device; all `auto` settings that it decides are decided.
         ranks: all ranks of the run.
-        device: the device of this rank.
         spec_hash: hash of the env's spec.
         minibatches: number per epoch.
         checkpoint: the folder to resume from; None for a new run.
         folder: the requested run folder, or that of the checkpoint; None to create a new one.
         chosen: the choices and measurements of startup.py.
-        rows: the rows that each policy acts for, by policy name.
         team: the ranks that share columns with this one in updates.
         opponents: the opponents that act for policies that do not learn, by policy name.
     """
 
-    config: TrainConfig
+    run: RunSpec
     ranks: Ranks
-    device: torch.device
     spec_hash: str
     minibatches: int
     checkpoint: Path | None
     folder: Path | None
     chosen: startup.Chosen
-    rows: Mapping[str, PolicyRows]
     team: Ranks
     opponents: Mapping[str, Opponents] = dataclasses.field(default_factory=dict)
+
+    @property
+    def config(self) -> TrainConfig:
+        """The settings of the run."""
+        return self.run.config
+
+    @property
+    def device(self) -> torch.device:
+        """The device of this rank."""
+        return self.run.device
+
+    @property
+    def rows(self) -> Mapping[str, PolicyRows]:
+        """The rows that each policy acts for, by policy name."""
+        return self.run.rows
 
     @property
     def bf16(self) -> bool:
@@ -127,13 +138,14 @@ def set_up(
         config = config.merged({"log": {"dashboard": "off", "tensorboard": False, "wandb": "off"}})
     device = choose_device(ranks.device(config.train.device))
     make_current(device)
-    spec = target.env_spec(config)
-    if (entries := explicit_map(spec, policy_map or config.policy.map)) != config.policy.map:
-        config = config.merged({"policy": {"map": entries}})
-    minibatches = config.check_batch(spec.agents * config.learned_envs)
-    spec_hash = target.spec_hash(spec)
+    run = RunSpec.of(config, device)
+    if (entries := explicit_map(run.spec, policy_map or config.policy.map)) != config.policy.map:
+        run = run.merged({"policy": {"map": entries}})
+    config = run.config
+    minibatches = config.check_batch(run.spec.agents * config.learned_envs)
+    spec_hash = target.spec_hash(run.spec)
     bf16 = use_bf16(config.train.precision, device)
-    _refuse(config, spec, device, bf16, policies)
+    _refuse(run, bf16, policies)
     settings = {
         name: table for name, table in config.tables().items() if name not in ("log", "ray")
     }
@@ -144,46 +156,27 @@ def set_up(
     checkpoint, folder = (path and Path(path) for path in shared)
     found = None
     if checkpoint is None:
-        opponents = of_config(config, spec, ranks)
+        opponents = of_config(run, ranks)
     else:
         found = _read(checkpoint, config, spec_hash, ranks.rank)
-        config = state.as_trained(config, spec.groups, found.manifest, found.tensors)
+        config = state.as_trained(config, run.spec.groups, found.manifest, found.tensors)
         folder, opponents = find.run_folder_of(checkpoint) or folder, of_checkpoint(config, found)
     if mixed := [name for name in opponents if name in policies]:
         raise ConfigError(
             f"policies: {mixed[0]!r} is played by an opponent: leave out either the policy or "
             f"policies.{mixed[0]}.opponent"
         )
-    config = with_networks(config, opponents)
+    run = run.with_config(with_networks(config, opponents))
     manifest = None if found is None else found.manifest
-    chosen = startup.choose(
-        config, spec, device, make_vec, policies, manifest, measure=ranks.size == 1
-    )
-    config, rows = chosen.config, policy_rows(spec, chosen.config)
+    chosen = startup.choose(run, make_vec, policies, manifest, measure=ranks.size == 1)
     return Setup(
-        config,
-        ranks,
-        device,
-        spec_hash,
-        minibatches,
-        checkpoint,
-        folder,
-        chosen,
-        rows,
-        team,
-        opponents,
+        chosen.run, ranks, spec_hash, minibatches, checkpoint, folder, chosen, team, opponents
     ), found
 
 
-def _refuse(
-    config: TrainConfig,
-    spec: EnvSpec,
-    device: torch.device,
-    bf16: bool,
-    policies: Mapping[str, nn.Module],
-) -> None:
+def _refuse(run: RunSpec, bf16: bool, policies: Mapping[str, nn.Module]) -> None:
     """Raise ConfigError for settings that the env, this machine or a policy does not support."""
-    rows = policy_rows(spec, config)
+    config, device, rows = run.config, run.device, run.rows
     if joint := [own.group for own in rows.values() if own.section.joint]:
         refuse_joint(joint)
     if not any(own.settings.role.learns for own in rows.values()):

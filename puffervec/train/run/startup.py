@@ -30,7 +30,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from puffervec.core.spec import EnvSpec
 from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, Storage, storage_of
 from puffervec.train.config.sections import TrainConfig, VecSection
@@ -42,7 +41,8 @@ from puffervec.train.device.device import (
     use_bf16,
 )
 from puffervec.train.learn.updater import Updater
-from puffervec.train.policies.mapping import PolicyRows, policy_rows
+from puffervec.train.policies.mapping import PolicyRows
+from puffervec.train.policies.run_spec import RunSpec
 
 SHARE = 0.01  # share of the run's time that measuring may take
 # Seconds for measuring; a run that allows less than LEAST_S is not measured.
@@ -66,33 +66,29 @@ class Chosen:
     """The settings of a run after all choices are made.
 
     Attributes:
-        config: the config without `auto` in the settings that are chosen here.
+        run: the run without `auto` in the settings that are chosen here.
         lines: the measurements as text for the user.
         measured: the measurements for run.json.
     """
 
-    config: TrainConfig
+    run: RunSpec
     lines: tuple[str, ...] = ()
     measured: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def choose(
-    config: TrainConfig,
-    spec: EnvSpec,
-    device: torch.device,
+    run: RunSpec,
     make_vec: MakeVec,
     policies: Mapping[str, nn.Module] | None = None,
     resumed: Mapping[str, Any] | None = None,
     measure: bool = True,
 ) -> Chosen:
-    """Choose precision and vec settings, and return the config with them.
+    """Choose precision and vec settings, and return the run with them.
 
     Blocks for up to about a second; starts and stops workers.
 
     Args:
-        config: of the run.
-        spec: of the env.
-        device: of the run.
+        run: the run.
         make_vec: starts the vec env of a config.
         policies: by group name or `default`, if they differ from those that the config describes;
             copies of them are used.
@@ -101,13 +97,13 @@ def choose(
         measure: if False, choose without measuring (several ranks must all choose alike).
     """
     if resumed is not None:
-        config = _as_before(config, device, resumed)
-    allowed_s = measuring_s(config) if device.type == "cpu" and measure else 0.0
-    chosen = _Choice(config, spec, device, make_vec, policies or {}, allowed_s)
-    with _undisturbed(config.train.seed):
+        run = run.with_config(_as_before(run.config, run.device, resumed))
+    allowed_s = measuring_s(run.config) if run.device.type == "cpu" and measure else 0.0
+    chosen = _Choice(run, make_vec, policies or {}, allowed_s)
+    with _undisturbed(run.config.train.seed):
         chosen.choose_precision()
         chosen.choose_vec()
-    return Chosen(chosen.config, tuple(chosen.lines), chosen.measured)
+    return Chosen(chosen.run, tuple(chosen.lines), chosen.measured)
 
 
 def _as_before(
@@ -172,11 +168,9 @@ def _undisturbed(seed: int) -> Iterator[None]:
 
 @dataclasses.dataclass
 class _Choice:
-    """The working state of `choose`; each step replaces some `auto` in `config`."""
+    """The working state of `choose`; each step replaces some `auto` in the config of `run`."""
 
-    config: TrainConfig
-    spec: EnvSpec
-    device: torch.device
+    run: RunSpec
     make_vec: MakeVec
     policies: Mapping[str, nn.Module]
     allowed_s: float
@@ -185,9 +179,9 @@ class _Choice:
 
     def choose_precision(self) -> None:
         """Choose the precision."""
-        if self.config.train.precision != "auto":
+        if self.run.config.train.precision != "auto":
             return
-        bf16, line = use_bf16("auto", self.device), ""
+        bf16, line = use_bf16("auto", self.run.device), ""
         if self.allowed_s and cpu_has_bf16():
             # A custom policy may fail on random numbers; the run itself reports real errors.
             with contextlib.suppress(Exception):
@@ -199,17 +193,20 @@ class _Choice:
                 )
                 self.measured["precision"] = {"fp32_s": fp32_s, "bf16_s": bf16_s}
         precision = "bf16" if bf16 else "fp32"
-        self.config = self.config.merged({"train": {"precision": precision}})
+        self.run = self.run.merged({"train": {"precision": precision}})
         if line:
             self.lines.append(f"precision: {precision} ({line})")
 
     def _seconds_of_an_update(self) -> tuple[float, float]:
         """Return the median seconds of an update in fp32 and in bf16."""
         # One policy is enough: the rows of other groups are alike.
-        name, rows = next(iter(policy_rows(self.spec, self.config).items()))
+        name, rows = next(iter(self.run.rows.items()))
         updates = {
             precision: _microbatch_update(
-                self.config.vec.num_envs, rows, self.policies.get(name), bf16=precision == "bf16"
+                self.run.config.vec.num_envs,
+                rows,
+                self.policies.get(name),
+                bf16=precision == "bf16",
             )
             for precision in ("fp32", "bf16")
         }
@@ -218,13 +215,14 @@ class _Choice:
 
     def choose_vec(self) -> None:
         """Choose the vec backend; with `ray.address` each host chooses its own."""
-        if self.config.ray.address:
+        config = self.run.config
+        if config.ray.address:
             return
-        config, python = self.config, self.config.python
+        python = config.python
         default = dataclasses.replace(
             config.vec, num_buffers=config.vec.resolved(python).num_buffers
         )
-        self.config = dataclasses.replace(config, vec=default)
+        self.run = self.run.with_config(dataclasses.replace(config, vec=default))
         if (
             not self.allowed_s
             or usable_cores() > MOST_CORES
@@ -233,7 +231,7 @@ class _Choice:
             return
         tries = candidates(python, config.vec.split)
         try:
-            slots = _slots(config, self.spec, self.policies)
+            slots = _slots(self.run, self.policies)
             rates, workers = _measure_vecs(config, slots, self.make_vec, tries, self.allowed_s)
         # Envs may fail or be unable to run in this process: the run itself reports real errors.
         except Exception as error:
@@ -243,7 +241,7 @@ class _Choice:
             return
         first, best = next(iter(rates)), max(rates, key=rates.__getitem__)
         taken = best if rates[best] > GAIN * rates[first] else first
-        self.config = config.merged({"vec": tries[taken]})
+        self.run = self.run.with_config(config.merged({"vec": tries[taken]}))
         self.lines.append(_vec_line(tries[taken], workers[taken], rates, taken))
         self.measured["vec"] = {"chosen": taken, "agent_steps_per_s": rates}
 
@@ -434,11 +432,10 @@ def speed(rollout: Rollout, seconds: float, clock: Clock = time.perf_counter) ->
     )
 
 
-def _slots(
-    config: TrainConfig, spec: EnvSpec, policies: Mapping[str, nn.Module]
-) -> dict[str, Slot]:
+def _slots(run: RunSpec, policies: Mapping[str, nn.Module]) -> dict[str, Slot]:
+    config = run.config
     bf16, cpu, slots = config.train.precision == "bf16", torch.device("cpu"), {}
-    for name, rows in policy_rows(spec, config).items():
+    for name, rows in run.rows.items():
         policy = copy.deepcopy(policies[name]) if name in policies else rows.build()
         storage = storage_of(
             rows, config.vec.num_envs, min(config.train.horizon, MOST_STEPS), cpu, bf16

@@ -18,8 +18,8 @@ from torch import nn
 
 from puffervec.errors import CheckpointError
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec
-from puffervec.train.policies.mapping import PolicyRows, policy_rows
+from puffervec.train.policies.mapping import PolicyRows
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.rundir import config_from_tables
 from puffervec.train.run.state import Tensors, actor_weights, as_trained
@@ -32,8 +32,8 @@ def load_policies(
     env: Callable[..., Any] | None = None,
     made: Mapping[str, nn.Module] | None = None,
     adapt: Callable[[TrainConfig], TrainConfig] | None = None,
-) -> tuple[TrainConfig, dict[str, nn.Module]]:
-    """Load the config and the policies of a checkpoint folder.
+) -> tuple[RunSpec, dict[str, nn.Module]]:
+    """Load the definition of a run and its policies from a checkpoint folder.
 
     An opponent pool is loaded as its newest member.
 
@@ -57,18 +57,18 @@ def load_policies(
         config = adapt(config)
     names = tuple(manifest["policies"])
     found = ckpt.read(path, only=names)
-    spec = env_spec(config)
-    config = as_trained(config, spec.groups, manifest, found.tensors)
-    rows = policy_rows(spec, config)
+    run = RunSpec.of(config, device)
+    run = run.with_config(as_trained(config, run.spec.groups, manifest, found.tensors))
     policies = {}
     for name in names:
-        if name not in rows:
+        if name not in run.rows:
             raise CheckpointError(
-                f"{path}: the env has no rows for the policy {name!r}, only for {', '.join(rows)}"
+                f"{path}: the env has no rows for the policy {name!r}, only for "
+                f"{', '.join(run.rows)}"
             )
         weights, given = actor_weights(found, name), (made or {}).get(name)
-        policies[name] = with_weights(path, name, rows[name], weights, given, device)
-    return config, policies
+        policies[name] = with_weights(path, name, run.rows[name], weights, given, device)
+    return run, policies
 
 
 def initial_policies(path: Path, config: TrainConfig) -> dict[str, nn.Module]:
@@ -81,16 +81,13 @@ def initial_policies(path: Path, config: TrainConfig) -> dict[str, nn.Module]:
     Raises:
         CheckpointError: it has no policy of that name, or one of another size.
     """
-    rows = {
-        name: rows
-        for name, rows in policy_rows(env_spec(config), config).items()
-        if rows.settings.role.learns
-    }
+    rows = RunSpec.of(config).rows
     found = ckpt.read(path, only=tuple(ckpt.read_manifest(path)["policies"]))
     cpu = torch.device("cpu")
     return {
         name: with_weights(path, name, own, actor_weights(found, name), None, cpu).train()
         for name, own in rows.items()
+        if own.settings.role.learns
     }
 
 

@@ -42,7 +42,6 @@ from puffervec.system import extras
 from puffervec.system.folder import folder_of, refuse_odd_file
 from puffervec.train.act.evaluate import load_policies
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec
 from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
 from puffervec.train.policies.distributions import ActionMap, ActionSpec, greedy
 from puffervec.train.policies.leaves import (
@@ -53,7 +52,7 @@ from puffervec.train.policies.leaves import (
     flat_rows,
     stored_dtype,
 )
-from puffervec.train.policies.mapping import PolicyRows, policy_rows
+from puffervec.train.policies.mapping import PolicyRows
 from puffervec.train.policies.memory import State
 from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.policies.protocol import Policy, forward
@@ -157,19 +156,18 @@ def export_run(
         ExportError: the export failed; no file was left or replaced.
     """
     kind = check_request(kind, out)
-    path, (config, policies) = read_newest(
+    path, (loaded, policies) = read_newest(
         run, Path("runs"), lambda p: load_policies(p, torch.device("cpu"), trusted), note
     )
     folder = path.parent.parent if path.parent.name == CHECKPOINTS else path
     first = out or folder / f"policy{FORMATS[kind]}"
-    rows = policy_rows(env_spec(config), config)
     return [
         _export(
-            config,
+            loaded.config,
             path,
             name,
             policy,
-            rows[name],
+            loaded.rows[name],
             kind,
             first if len(policies) == 1 else first.with_stem(f"{first.stem}-{name}"),
         )

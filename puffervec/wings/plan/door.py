@@ -69,12 +69,10 @@ def run(args: list[str], signals: StopSignals) -> None:
 def _load_env(target: str, args: list[str]) -> tuple[Path, dict[str, tuple[Any, PolicyRows]]]:
     """Return the folder for the picture, and an env's policies with new weights."""
     config = flags.settled(TrainConfig.of(target), args)
-    from puffervec.train.config.target import env_spec
-    from puffervec.train.policies.mapping import policy_rows
+    from puffervec.train.policies.run_spec import RunSpec
 
     return Path("."), {
-        name: (rows.build().eval(), rows)
-        for name, rows in policy_rows(env_spec(config), config).items()
+        name: (rows.build().eval(), rows) for name, rows in RunSpec.of(config).rows.items()
     }
 
 
@@ -85,18 +83,15 @@ def _load_run(
     import torch
 
     from puffervec.train.act.evaluate import load_policies
-    from puffervec.train.config.target import env_spec
     from puffervec.train.metrics.tables import note
-    from puffervec.train.policies.mapping import policy_rows
     from puffervec.train.run.find import read_newest
     from puffervec.train.run.rundir import CHECKPOINTS
 
-    path, (config, policies) = read_newest(
+    path, (run, policies) = read_newest(
         target, Path("runs"), lambda p: load_policies(p, torch.device("cpu"), code), note
     )
-    rows = policy_rows(env_spec(config), config)
     folder = path.parent.parent if path.parent.name == CHECKPOINTS else path
-    return folder, {name: (policy, rows[name]) for name, policy in policies.items()}
+    return folder, {name: (policy, run.rows[name]) for name, policy in policies.items()}
 
 
 def _plan(

@@ -38,9 +38,10 @@ from puffervec.train.device.syncs import SyncReport, cuda_syncs, find_syncs
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.policies.distributions import ActionSpec, draw_noise, sample
 from puffervec.train.policies.leaves import Observations, policy_input
-from puffervec.train.policies.mapping import PolicyRows, places, policy_rows
+from puffervec.train.policies.mapping import PolicyRows, places
 from puffervec.train.policies.protocol import forward
 from puffervec.train.policies.registry import kinds
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run.find import read_newest
 from puffervec.train.run.trainer import Trainer
 from puffervec.wings.profile import ablation
@@ -215,15 +216,16 @@ class Rows:
         return Rows(obs, None if self.masks is None else self.masks[at], batch)
 
 
-def first_rows(config: TrainConfig, policies: Mapping[str, PolicyRows]) -> dict[str, Rows]:
+def first_rows(run: RunSpec) -> dict[str, Rows]:
     """Return the rows of each policy at the first step of some envs."""
+    config = run.config
     maker, seed = config.creator or config.target, config.train.seed
     with puffervec.make(
         maker, env_kwargs=config.env, backend="serial", num_envs=ENVS, seed=seed
     ) as vec:
         obs, _ = vec.reset(seed=seed)
         groups, rows = vec.halves[0].groups, {}
-        for name, own in policies.items():
+        for name, own in run.rows.items():
             part = groups[own.group.name]
             count = len(part.masks)
             agents = {group.name: group.agents for group in vec.spec.groups}[own.group.name]
@@ -336,7 +338,7 @@ class PolicyCall:
 
 def env_subject(config: TrainConfig, mode: str, batch: int | None) -> Subject:
     """Return a subject for the policies of a config, with new weights. Raises: ConfigError."""
-    rows = policy_rows(env_spec(config), config)
+    run = RunSpec.of(config, choose_device(config.train.device))
 
     def build(section: Mapping[str, PolicyRows]) -> dict[str, nn.Module]:
         with torch.random.fork_rng(devices=[]):
@@ -345,14 +347,14 @@ def env_subject(config: TrainConfig, mode: str, batch: int | None) -> Subject:
 
     def with_layers(layers: int) -> dict[str, nn.Module]:
         deeper = {}
-        for name, own in rows.items():
+        for name, own in run.rows.items():
             policy = dataclasses.replace(own.section, hidden=own.section.hidden[:1] * layers)
             deeper[name] = dataclasses.replace(
                 own, settings=dataclasses.replace(own.settings, policy=policy)
             )
         return build(deeper)
 
-    return _policy_subject(config, rows, build(rows), mode, batch, with_layers)
+    return _policy_subject(run, build(run.rows), mode, batch, with_layers)
 
 
 def run_subject(
@@ -373,24 +375,21 @@ def run_subject(
             f"--policy.kind {run}"
         )
     where = choose_device(device)
-    _, (config, policies) = read_newest(
+    _, (loaded, policies) = read_newest(
         run, Path("runs"), lambda path: load_policies(path, where, code), note
     )
-    config = config.merged({"train": {"device": str(where)}})
-    return _policy_subject(
-        config, policy_rows(env_spec(config), config), policies, mode, batch, None
-    )
+    loaded = loaded.merged({"train": {"device": str(where)}})
+    return _policy_subject(loaded, policies, mode, batch, None)
 
 
 def _policy_subject(
-    config: TrainConfig,
-    rows: Mapping[str, PolicyRows],
+    run: RunSpec,
     policies: Mapping[str, nn.Module],
     mode: str,
     batch: int | None,
     with_layers: Callable[[int], dict[str, nn.Module]] | None,
 ) -> Subject:
-    device, batches = choose_device(config.train.device), first_rows(config, rows)
+    config, device, rows, batches = run.config, run.device, run.rows, first_rows(run)
     size = batch or BATCH
 
     def calls(knobs: Knobs) -> dict[str, PolicyCall]:

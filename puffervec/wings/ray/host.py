@@ -32,7 +32,7 @@ from puffervec.train.config import target
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import ThreadPool, cpu_has_bf16, one_torch_thread
 from puffervec.train.device.ranks import Ranks
-from puffervec.train.policies.mapping import policy_rows
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run import startup
 from puffervec.train.run.setup import RANK_SEEDS, make_vec
 from puffervec.train.run.tally import EpisodeFacts, Tally, facts_of
@@ -175,20 +175,19 @@ class Host:
                 "the learner's version"
             )
         torch.set_num_threads(1)
-        config = setup.config
-        spec = target.env_spec(config)
-        if target.spec_hash(spec) != setup.spec_hash:
+        run = RunSpec.of(setup.config)
+        if target.spec_hash(run.spec) != setup.spec_hash:
             raise ConfigError(
                 "its env has other observations or actions than the learner's: install the same "
                 "version with the same data"
             )
-        config = startup.choose(config, spec, CPU, make_vec, setup.policies).config
+        run = startup.choose(run, make_vec, setup.policies).run
+        config, rows = run.config, run.rows
         self.config, self.observations = config, setup.observations
         self.policies = {
             name: policy.requires_grad_(False) for name, policy in setup.policies.items()
         }
         self.vec = make_vec(config)
-        rows = policy_rows(spec, config)
         self.slots = {
             name: Slot(
                 name,

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec
 from puffervec.train.policies.leaves import TORCH_DTYPES, arrays, policy_input
-from puffervec.train.policies.mapping import policy_rows
+from puffervec.train.policies.run_spec import RunSpec
 
 SMALL = {"hidden": (16, 16)}
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -35,7 +34,7 @@ def make(kind: str, rows: int, seed: int = 0) -> tuple[nn.Module, tuple[Any, ...
     config = TrainConfig.of(target, policy=SMALL | settings)
     if target == "drive":  # the preset's scenes take long to make
         config = config.merged({"env": {"scenes": "generated:2"}})
-    (own,) = list(policy_rows(env_spec(config), config).values())[:1]
+    (own,) = list(RunSpec.of(config).rows.values())[:1]
     torch.manual_seed(seed)
     policy = own.build().eval()
     obs = {

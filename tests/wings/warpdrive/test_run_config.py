@@ -17,9 +17,8 @@ import yaml
 from puffervec.commands import cli
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig
-from puffervec.train.config import target
 from puffervec.train.metrics.log import read_metrics
-from puffervec.train.policies.mapping import policy_rows
+from puffervec.train.policies.run_spec import RunSpec
 from puffervec.wings.warpdrive import door as warpdrive
 
 Tables = dict[str, Any]
@@ -114,7 +113,7 @@ def test_the_configs_in_use(name: str, horizon: int, agents: int, tmp_path: Path
     assert config.train.algorithm == "a2c" and config.vec.num_envs == trainer["num_envs"]
     assert (config.train.horizon, config.check_batch(agents * config.vec.num_envs)) == (horizon, 1)
     assert config.train.total_timesteps == trainer["num_episodes"] * episode * agents
-    rows = policy_rows(target.env_spec(config), config)
+    rows = RunSpec.of(config).rows
     assert sum(part.group.agents for part in rows.values()) == agents
     for policy, given in tables["policy"].items():
         settings = rows["default" if policy == "shared" else policy].settings
