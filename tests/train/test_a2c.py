@@ -72,7 +72,7 @@ def test_one_of_several_policies_learns_with_it_in_roll_outs_of_all(small: Small
 def test_several_passes_need_a_correction() -> None:
     config = TrainConfig.of("probe", train={"algorithm": "a2c", "update_epochs": 2})
     with pytest.raises(
-        ConfigError, match="train.update_epochs is 2: A2C uses each roll-out once.*train.vtrace"
+        ConfigError, match="train.update_epochs is 2: A2C uses each rollout once.*train.vtrace"
     ):
         config.check()
     config.merged({"train": {"vtrace": True}}).check()
@@ -93,7 +93,7 @@ def updated(section: Any, device_buffers: bool = False) -> tuple[Updater, dict[s
         policy, storage, section, 1, False, torch.Generator().manual_seed(2), ThreadPool(1)
     )
     if device_buffers:
-        made.work_in_buffers(storage.rows * storage.horizon, capture=False)
+        made.use_buffers(storage.rows * storage.horizon, capture=False)
     return made, made.update(1e-2).losses
 
 

@@ -145,7 +145,7 @@ def test_where_it_pays(memory: str, small: Small) -> None:
 
 def test_on_needs_a_compiler(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     def fitting(wanted: str) -> Any:
-        return compiled.compiled_where_it_pays(ppo_loss, wanted, CPU, policy)
+        return compiled.choose_loss(ppo_loss, wanted, CPU, policy)
 
     policy = parts(small())[0]
     monkeypatch.setattr(compiled.shutil, "which", lambda name: None)

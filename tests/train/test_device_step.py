@@ -61,7 +61,7 @@ def updater(memory: str, in_buffers: bool) -> Updater:
     )
     if in_buffers:
         width = -(-ROWS // PARTS) * (1 if memory != "none" else HORIZON)
-        made.device_step = DeviceStep(made._whole_step, width, CPU, capture=False)
+        made.device_step = DeviceStep(made._step, width, CPU, capture=False)
     return made
 
 

@@ -171,7 +171,7 @@ def updater(memory: str, capture: bool, device: torch.device = CUDA) -> Updater:
     made = Updater(policy, storage, on_cpu.section, PARTS, False, random, pool)
     if not capture:
         width = -(-ROWS // PARTS) * (1 if memory != "none" else LENGTH)
-        made.device_step = DeviceStep(made._whole_step, width, device, capture=False)
+        made.device_step = DeviceStep(made._step, width, device, capture=False)
     return made
 
 

@@ -285,7 +285,7 @@ def test_ranks_on_devices_learn_what_ranks_on_cpus_learn(memory: str, few: bool)
     def work(buffers: bool, ranks: GroupRanks) -> tuple[list[torch.Tensor], dict[str, float]]:
         u = updater_of(two_storages(memory, few)[ranks.rank], memory, ranks)
         if buffers:
-            u.work_in_buffers(
+            u.use_buffers(
                 u.storage.rows * (1 if memory != "none" else u.storage.horizon), capture=False
             )
         results = [u.update(1e-2).losses for _ in range(2)]
@@ -303,7 +303,7 @@ def test_several_ranks_record_two_graphs_around_their_message(cuda: Cuda) -> Non
         if not ranks.first:  # On a CPU: the stand-in has one thread's notes.
             return updater_of(two_storages("none", False)[1], "none", ranks).update(1e-2) and None
         u = updater_of(two_storages("none", False)[0], "none", ranks)
-        u.work_in_buffers(u.storage.rows * u.storage.horizon, capture=True)
+        u.use_buffers(u.storage.rows * u.storage.horizon, capture=True)
         all_reduce = u.ranks.all_reduce
         messages: list[int] = []
 

@@ -15,7 +15,7 @@ from puffervec.train.collect.storage import Storage
 from puffervec.train.learn import samples as samples_module
 from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.ppo_loss import ppo_loss
-from puffervec.train.learn.samples import FlatSamples, SequenceSamples, normalised, samples_of
+from puffervec.train.learn.samples import FlatSamples, SequenceSamples, normalize, samples_of
 from puffervec.train.policies.leaves import ROW
 from tests.train.fakes import group
 
@@ -45,7 +45,7 @@ def test_each_valid_sample_is_in_one_minibatch(memory: bool) -> None:
     storage, advantages, valid = filled()
     samples = samples_of(storage, advantages, valid, memory)
     seen = []
-    minibatches = samples.shuffled(torch.Generator().manual_seed(1), 4)
+    minibatches = samples.shuffle(torch.Generator().manual_seed(1), 4)
     for minibatch, wanted in zip(minibatches, samples.counts, strict=True):
         count = 0
         for batch in samples.cut(minibatch, 5):
@@ -73,19 +73,19 @@ def test_sequences_come_with_their_state_and_in_order() -> None:
 
 
 def test_advantages_are_normalised_over_valid_ones() -> None:
-    x = normalised(torch.tensor([1.0, 2.0, 3.0, 6.0]))
+    x = normalize(torch.tensor([1.0, 2.0, 3.0, 6.0]))
     assert float(x.mean()) == pytest.approx(0, abs=1e-6) and float(
         x.std(correction=0)
     ) == pytest.approx(1, rel=1e-5)
-    assert normalised(torch.tensor([4.0])).tolist() == [0.0]
-    masked = normalised(
+    assert normalize(torch.tensor([4.0])).tolist() == [0.0]
+    masked = normalize(
         torch.tensor([1.0, 2.0, 3.0, 6.0, 99.0]), torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0])
     )
     torch.testing.assert_close(masked, torch.cat([x, torch.zeros(1)]))
     storage, advantages, valid = filled()
     samples = FlatSamples(storage, advantages, valid)
     parts = torch.cat(
-        [make().advantages for make in samples.cut(samples.shuffled(torch.Generator(), 1)[0], 4)]
+        [make().advantages for make in samples.cut(samples.shuffle(torch.Generator(), 1)[0], 4)]
     )
     assert float(parts.mean()) == pytest.approx(0, abs=1e-6)
 
@@ -110,7 +110,7 @@ def test_an_update_sees_the_numbers_of_the_roll_out(
             samples = samples_of(
                 storage, torch.zeros_like(storage.rewards[1:]), valid, memory != "none"
             )
-            for minibatch in samples.shuffled(torch.Generator(), 2):
+            for minibatch in samples.shuffle(torch.Generator(), 2):
                 for make in samples.cut(minibatch, 64):
                     with torch.no_grad():
                         _, sums = ppo_loss(
@@ -125,7 +125,7 @@ def test_an_epoch_draws_as_many_columns_as_there_are(columns: int, parts: int) -
     storage = Storage(group(("x", (1,))), HORIZON, columns, torch.device("cpu"), None)
     valid = torch.ones(HORIZON, columns, dtype=torch.uint8)
     made = samples_of(storage, torch.rand(HORIZON, columns), valid, True)
-    sizes = [len(part) for part in made.shuffled(torch.Generator(), parts)]
+    sizes = [len(part) for part in made.shuffle(torch.Generator(), parts)]
     assert sum(sizes) == columns and max(sizes) - min(sizes) <= 1 and len(sizes) == parts
 
 
@@ -134,9 +134,9 @@ def test_an_epoch_of_sequences_is_dealt_out_without_a_look_at_the_device() -> No
     samples = samples_of(storage, advantages, valid, True)
     moved: list[int] = []
     with mock.patch.object(
-        samples_module, "_moved", lambda indices, device: moved.append(len(indices)) or indices
+        samples_module, "_to_device", lambda indices, device: moved.append(len(indices)) or indices
     ):
-        minibatches = samples.shuffled(torch.Generator().manual_seed(1), 3)
+        minibatches = samples.shuffle(torch.Generator().manual_seed(1), 3)
     assert (
         moved == [3]
         and len(samples.counts) == 3

@@ -139,7 +139,7 @@ def test_losses_find_the_number_of_the_update(kind: str, monkeypatch: pytest.Mon
     def updated(*constants: float, **section: Any) -> list[torch.Tensor]:
         made = updater(filled_storage(), **section)
         if kind == "device":
-            made.work_in_buffers(made.storage.rows * made.storage.horizon, capture=False)
+            made.use_buffers(made.storage.rows * made.storage.horizon, capture=False)
         for number, now in enumerate((0.5, 0.25)):
             if constants:
                 made.section = dataclasses.replace(made.section, entropy_coef=constants[number])

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A2C, the synchronous form of A3C (Mnih et al. 2016, arXiv:1602.01783): its settings and figures;
-ppo_loss.py has the loss.
+"""Define A2C: its settings and figures. Imports no torch; ppo_loss.py has the loss.
 
-Each roll-out is used once, in one gradient step along advantage * grad log p. Returns reach to the
-end of the roll-out and bootstrap there, and advantages are taken as they are, as in the paper.
-Imports no torch.
+A2C is the synchronous form of A3C (Mnih et al. 2016, arXiv:1602.01783). Each rollout is used once,
+in one gradient step along advantage * grad log p. As in the paper, returns extend to the end of the
+rollout and bootstrap there, and advantages are not normalised.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from puffervec.train.config.sections import TrainSection
 
 @dataclasses.dataclass(frozen=True)
 class A2CSection(TrainSection):
-    """A2C: one gradient step per roll-out along the policy gradient."""
+    """A2C: one gradient step per rollout along the policy gradient."""
 
     usual_minibatches: ClassVar[int] = 1
     horizon: int = 8  # T: steps per env between two updates.
-    update_epochs: int = 1  # Passes over each roll-out; more than 1 need vtrace.
+    update_epochs: int = 1  # Passes over each rollout; more than 1 need vtrace.
     gae_lambda: float = 1.0  # 0: one-step advantages; 1: whole returns.
     # Give the advantages of each minibatch mean 0 and standard deviation 1.
     normalize_advantage: bool = False
@@ -34,8 +33,8 @@ class A2CSection(TrainSection):
         super().check()
         if self.update_epochs > 1 and not (self.vtrace or self.asynchronous):
             raise ConfigError(
-                f"train.update_epochs is {self.update_epochs}: A2C uses each roll-out once, since "
-                "nothing corrects for what the policy has changed: use 1, or --train.vtrace, or "
+                f"train.update_epochs is {self.update_epochs}: A2C uses each rollout once, because "
+                "it does not correct for a changed policy: use 1, --train.vtrace, or "
                 "--train.algorithm ppo"
             )
 

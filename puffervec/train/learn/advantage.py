@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Advantages of a roll-out, twice the same recursion: C on a CPU (csrc/learner/advantage.h), a
-parallel scan elsewhere.
+"""Compute the advantages of a rollout: in C on a CPU, by a parallel scan on other devices.
 
-Both take time-major arrays of T + 1 steps; rewards[k + 1] is what came with step k + 1. The
-transition k -> k+1 is valid iff masks[k] and not (terminals[k] or truncations[k]), and masks[k +
-1]; a truncated row bootstraps with the value of its own observation, a terminal one with 0. Runs in
-the learner.
+Both do the same recursion (csrc/learner/advantage.h) on time-major arrays of T + 1 steps; rewards[k
++ 1] is the reward of step k + 1. The transition k -> k+1 is valid iff masks[k] and not
+(terminals[k] or truncations[k]), and masks[k + 1]. A truncated row bootstraps with the value of its
+own observation, a terminal row with 0. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -21,8 +20,11 @@ from puffervec.train.device.graphs import Recorded
 
 @dataclasses.dataclass(frozen=True)
 class Discount:
-    """How far rewards reach. rho_clip, c_clip: V-trace's bounds on ratios, in a step's own error
-    and in what it hands on.
+    """The discounts of rewards.
+
+    Attributes:
+        rho_clip: V-trace's bound on the ratio in a step's own error.
+        c_clip: V-trace's bound on the ratio in what a step passes on.
     """
 
     gamma: float
@@ -33,11 +35,13 @@ class Discount:
 
 @dataclasses.dataclass(frozen=True)
 class Steps:
-    """A roll-out as the recursion sees it, contiguous, on one device.
+    """The arrays of a rollout that the recursion reads, contiguous, on one device.
 
-    rewards, values: (T+1, R) float32; terminals, truncations, masks: (T+1, R) uint8. ratios: None
-    for GAE; for V-trace (T, R) float32, the probability of each action under today's policy over
-    that under the one that drew it.
+    Attributes:
+        rewards, values: (T+1, R) float32.
+        terminals, truncations, masks: (T+1, R) uint8.
+        ratios: None for GAE. For V-trace (T, R) float32: the probability of each action under the
+            current policy, divided by that under the policy that drew it.
     """
 
     rewards: Tensor
@@ -49,8 +53,9 @@ class Steps:
 
 
 def advantage(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor]:
-    """Return advantages (T, R) float32, 0 where invalid, and valid (T, R) uint8; `values +
-    advantages` are the targets.
+    """Return advantages (T, R) float32, 0 where invalid, and valid (T, R) uint8.
+
+    The targets of the values are `values + advantages`.
     """
     return (
         advantage_c(steps, discount)
@@ -60,7 +65,7 @@ def advantage(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor]:
 
 
 def advantage_c(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor]:
-    """`advantage` by pv_advantage or pv_vtrace; CPU tensors only."""
+    """Compute `advantage` by pv_advantage or pv_vtrace; CPU tensors only."""
     from puffervec._ffi import ffi, lib
 
     horizon, rows = steps.rewards.shape[0] - 1, steps.rewards.shape[1]
@@ -75,84 +80,89 @@ def advantage_c(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor]:
         assert x.dtype == torch.uint8 and x.is_contiguous() and x.shape == (count, rows)
         return ffi.cast("uint8_t*", x.data_ptr())
 
-    given = [floats(steps.rewards), floats(steps.values)]
-    given += [flags(x) for x in (steps.terminals, steps.truncations, steps.masks)]
+    inputs = [floats(steps.rewards), floats(steps.values)]
+    inputs += [flags(x) for x in (steps.terminals, steps.truncations, steps.masks)]
     size, out = (
         (horizon, rows, discount.gamma, discount.gae_lambda),
         (floats(advantages, horizon), flags(valid, horizon)),
     )
     if steps.ratios is None:
-        lib.pv_advantage(*given, *size, *out)
+        lib.pv_advantage(*inputs, *size, *out)
     else:
         lib.pv_vtrace(
-            *given, floats(steps.ratios, horizon), *size, discount.rho_clip, discount.c_clip, *out
+            *inputs, floats(steps.ratios, horizon), *size, discount.rho_clip, discount.c_clip, *out
         )
     return advantages, valid
 
 
 def advantage_scan(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor]:
-    """`advantage` in log2(T) passes over all steps at once: few kernels, nothing read back, so a
-    CUDA graph can hold it.
+    """Compute `advantage` in log2(T) passes over all steps.
+
+    It launches few kernels and reads nothing back, so a CUDA graph can record it.
     """
-    valid, own, handed_on = _recursion(steps, discount)
+    valid, own, factor = _recursion(steps, discount)
     shift, horizon = 1, len(own)
-    while (
-        shift < horizon
-    ):  # x_k = own_k + handed_on_k * x_{k + shift}, with the reach doubled each time
-        own = torch.cat([own[:-shift] + handed_on[:-shift] * own[shift:], own[-shift:]])
-        handed_on = torch.cat(
-            [handed_on[:-shift] * handed_on[shift:], torch.zeros_like(handed_on[-shift:])]
-        )
+    # x_k = own_k + factor_k * x_{k + shift}, with the shift doubled each time.
+    while shift < horizon:
+        own = torch.cat([own[:-shift] + factor[:-shift] * own[shift:], own[-shift:]])
+        factor = torch.cat([factor[:-shift] * factor[shift:], torch.zeros_like(factor[-shift:])])
         shift *= 2
     return own, valid.to(torch.uint8)
 
 
 class DeviceAdvantage:
-    """`advantage_scan` of one roll-out's storage, again and again, as one CUDA graph: the steps
-    stay where they are, but for the ratios, which are copied to where it finds them.
+    """`advantage_scan` of one rollout's storage as a CUDA graph.
+
+    The steps must keep their memory, except for the ratios, which are copied into the graph's
+    buffer.
     """
 
     def __init__(self, discount: Discount, device: torch.device) -> None:
-        """Args: device: of the steps; no graph is made of it where it is not CUDA."""
+        """Prepare the graph; it is recorded later.
+
+        Args:
+            device: The steps' device; on other devices than CUDA there is no graph.
+        """
         self.discount = discount
         self._device = device
-        self._recorded: dict[bool, tuple[Steps, Recorded]] = {}  # with and without ratios
-        self._found: dict[bool, tuple[Tensor, Tensor]] = {}
+        # With and without ratios.
+        self._recorded: dict[bool, tuple[Steps, Recorded]] = {}
+        self._results: dict[bool, tuple[Tensor, Tensor]] = {}
 
     def __call__(self, steps: Steps) -> tuple[Tensor, Tensor]:
-        """Return what `advantage` does, in buffers that the next call writes again. steps: the same
-        tensors in all calls, but for the ratios.
+        """Return the results of `advantage`, in buffers that the next call overwrites.
+
+        Args:
+            steps: The same tensors in all calls, except for the ratios.
         """
         key = steps.ratios is not None
         if key not in self._recorded:
             self._recorded[key] = self._make(steps, key)
-        kept, recorded = self._recorded[key]
-        if kept.ratios is not None and steps.ratios is not None:
-            kept.ratios.copy_(steps.ratios)
+        own, recorded = self._recorded[key]
+        if own.ratios is not None and steps.ratios is not None:
+            own.ratios.copy_(steps.ratios)
         recorded.play()
-        return self._found[key]
+        return self._results[key]
 
     def _make(self, steps: Steps, key: bool) -> tuple[Steps, Recorded]:
-        kept = (
+        own = (
             steps
             if steps.ratios is None
             else dataclasses.replace(steps, ratios=torch.empty_like(steps.ratios))
         )
 
         def compute() -> None:
-            found = advantage_scan(kept, self.discount)
-            if key not in self._found:
-                self._found[key] = torch.empty_like(found[0]), torch.empty_like(found[1])
-            for place, tensor in zip(self._found[key], found, strict=True):
-                place.copy_(tensor)
+            results = advantage_scan(own, self.discount)
+            if key not in self._results:
+                self._results[key] = torch.empty_like(results[0]), torch.empty_like(results[1])
+            for buffer, tensor in zip(self._results[key], results, strict=True):
+                buffer.copy_(tensor)
 
-        return kept, Recorded(compute, self._device, capture=self._device.type == "cuda")
+        return own, Recorded(compute, self._device, capture=self._device.type == "cuda")
 
 
 def _recursion(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor, Tensor]:
-    """Return valid (T, R) bool, each step's own error and the share of the next step's advantage
-    that it takes on.
-    """
+    """Return valid (T, R) bool, each step's own error, and its factor for the next advantage."""
     s = steps
     valid = (
         (s.masks[:-1] != 0)
@@ -171,5 +181,5 @@ def _recursion(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor, Tensor
             error * s.ratios.clamp(max=discount.rho_clip),
             share * s.ratios.clamp(max=discount.c_clip),
         )
-    # where, not a product: what stands in empty rows may be anything, also NaN.
+    # where, not a product: empty rows may hold anything, also NaN.
     return valid, torch.where(valid, error, 0.0), torch.where(valid, share, 0.0)

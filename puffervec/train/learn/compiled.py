@@ -1,18 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The loss through `torch.compile`, where it pays. Runs in the learner.
+"""Compile the loss by `torch.compile` where it pays. Runs in the learner.
 
-Measured by bench/compile.py on 2 cores, for forward, loss and backward of a microbatch, against
-PPO's loss in C (ppo_loss.py): a wide batch through a small MLP in float32 takes 0.94 of the time,
-every other case 1.06 to 1.9 times as long; compiling takes 6 to 22 s of CPU time. So `train.compile
-auto` does not compile on a CPU. On CUDA, where kernels that are not launched are what is saved, it
-does for policies without a memory: over T steps an LSTM is a loop, which the compiler would write
-out T times.
+bench/compile.py measured forward, loss and backward of a microbatch on 2 cores, against PPO's loss
+in C (ppo_loss.py): a wide batch through a small MLP in float32 takes 0.94 of the time, every other
+case 1.06 to 1.9 times as long; compiling takes 6 to 22 s of CPU time. So `train.compile auto` does
+not compile on a CPU. On CUDA, where compiling saves kernel launches, it compiles for policies
+without memory: over T steps an LSTM is a loop, which the compiler would unroll T times.
 
-On a CPU one compilation serves all batch sizes: sizes are symbols in it, batches have weights
-whether they need them or not, and their rows are padded (samples.padded_rows), so that none is of
-one row, which would be compiled anew. On CUDA all batches have the size of device_step.py's
-buffers.
+On a CPU one compilation serves all batch sizes: sizes are symbolic, batches always have weights,
+and their rows are padded (samples.padded_rows), so that no batch has a single row, which would be
+compiled again. On CUDA all batches have the size of device_step.py's buffers.
 """
 
 from __future__ import annotations
@@ -38,21 +36,22 @@ COMPILERS = ("g++", "clang++", "c++")
 
 
 class CompiledLoss:
-    """A loss that compiles itself when it is first called; may be called by several threads at
-    once.
-    """
+    """A loss that compiles itself in its first call; several threads may call it concurrently."""
 
-    pads = True  # Wants batches of padded rows.
+    pads = True  # Expects batches of padded rows.
 
     def __init__(
         self, loss: Loss, device: torch.device, must: bool, backend: Any = BACKEND
     ) -> None:
-        """Args: must: an error of the compiler is raised; else it is told once, and the loss goes
-        on as it is.
+        """Prepare the compilation.
+
+        Args:
+            must: Raise errors of the compiler; otherwise warn once and continue with the loss
+                itself.
         """
         self._eager, self._must, self._failed = loss, must, False
-        self._first, self._made = threading.Lock(), False
-        # The threads of the pool are the parallelism, and no helper processes stay behind.
+        self._first, self._ready = threading.Lock(), False
+        # The pool's threads provide the parallelism, and no helper processes stay behind.
         options: dict[str, Any] = (
             {"cpp.threads": 1, "compile_threads": 1} if device.type == "cpu" else {}
         )
@@ -66,17 +65,17 @@ class CompiledLoss:
     def __call__(
         self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool
     ) -> tuple[Tensor, Tensor]:
-        """See `Loss`."""
+        """Return the loss and the sums of its figures; see `Loss`."""
         if batch.weights is None:
             batch = dataclasses.replace(batch, weights=torch.ones_like(batch.advantages))
         if not self._failed:
             try:
-                # Threads that find nothing compiled would each compile it, one after another.
-                with contextlib.nullcontext() if self._made else self._first:
+                # Without the lock, threads in the first call would each compile it in turn.
+                with contextlib.nullcontext() if self._ready else self._first:
                     result: tuple[Tensor, Tensor] = self._compiled(
                         policy, spec, batch, section, bf16
                     )
-                    self._made = True
+                    self._ready = True
                 return result
             except torch._dynamo.exc.TorchDynamoException as error:
                 if self._must:
@@ -87,16 +86,15 @@ class CompiledLoss:
         return self._eager(policy, spec, batch, section, bf16)
 
 
-def compiled_where_it_pays(
-    loss: Loss, wanted: str, device: torch.device, policy: nn.Module
-) -> Loss:
-    """Return the loss as `train.compile` wants it for this policy.
+def choose_loss(loss: Loss, wanted: str, device: torch.device, policy: nn.Module) -> Loss:
+    """Return the loss for this policy, compiled if `train.compile` asks for it and it pays.
 
-    Raises: ConfigError where it is on and there is no compiler.
+    Raises:
+        ConfigError: `train.compile` is on, but there is no compiler.
     """
     if wanted == "on" and (missing := missing_compiler(device)):
         raise ConfigError(
-            f"train.compile is on, but {missing}; install it, or use train.compile auto or off"
+            f"train.compile is on, but {missing}: install it, or use train.compile auto or off"
         )
     if wanted == "on" or (
         wanted == "auto" and pays(device, policy) and not missing_compiler(device)
@@ -106,19 +104,19 @@ def compiled_where_it_pays(
 
 
 def pays(device: torch.device, policy: nn.Module) -> bool:
-    """True where compiling is expected to save more time than it takes; see the head of this file."""
+    """Return whether compiling is expected to save time; see the head of this file."""
     has_memory = bool(policy.initial_state(1))  # type: ignore[operator]
     return device.type != "cpu" and not has_memory
 
 
 def missing_compiler(device: torch.device) -> str:
-    """Return what `torch.compile` lacks here, in words; "" where it lacks nothing."""
+    """Return what `torch.compile` lacks on this machine, in words; "" for nothing."""
     if device.type == "cuda":
         from torch.utils._triton import has_triton
 
         return "" if has_triton() else "Triton does not work on this machine"
-    named = os.environ.get("CXX")
-    names = (named,) if named else COMPILERS
+    own = os.environ.get("CXX")
+    names = (own,) if own else COMPILERS
     return (
         ""
         if any(shutil.which(name) for name in names)

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A gradient step on a device: the minibatch goes into fixed buffers, so that a CUDA graph holds
-all that follows.
+"""Take a gradient step on a device, from fixed buffers, so that a CUDA graph can record it.
 
-    minibatch  --copy-->  buffers  --[ policy | loss | backward | clip | optimizer ]-->  weights, sums
+    minibatch  --copy-->  buffers  --[ policy | loss | backward | clip | optimizer ]-->  weights,
+                                                                                         sums
 
-What is in brackets is captured after some steps and replayed from then on; elsewhere (tests, other
-devices) the same code runs as it stands. Minibatches differ in size: what a smaller one leaves of
-the buffers weighs nothing. Runs in the learner.
+The part in brackets is captured after some steps and replayed from then on; elsewhere (tests, other
+devices) the same code runs directly. Minibatches differ in size: the rest of the buffers after a
+smaller one has weight 0. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from puffervec.train.learn.samples import Batch
 
 
 class DeviceStep(Recorded):
-    """Steps of one policy."""
+    """The gradient steps of one policy."""
 
     def __init__(
         self,
@@ -32,8 +32,12 @@ class DeviceStep(Recorded):
         device: torch.device,
         capture: bool,
     ) -> None:
-        """Args: step: takes a batch and its number of valid samples (1,), and returns sums; width:
-        most rows of a batch (columns of sequences); capture: make a graph of it (CUDA).
+        """Prepare the step; the buffers are created with the first batch.
+
+        Args:
+            step: Takes a batch and its number of valid samples (1,), and returns sums.
+            width: Maximum number of rows of a batch (columns of sequences).
+            capture: Record a graph (CUDA).
         """
         super().__init__(self._compute, device, capture)
         self.step, self.width = step, width
@@ -42,8 +46,10 @@ class DeviceStep(Recorded):
         self.sums: Tensor | None = None
 
     def run(self, batch: Batch, count: int) -> Tensor:
-        """Take a step; returns what `step` does, in a buffer that the next call writes again.
-        count: valid samples.
+        """Take a step and return the sums of `step`, in a buffer that the next call overwrites.
+
+        Args:
+            count: Number of valid samples.
         """
         if self.batch is None:
             self.batch = self._make(batch)
@@ -54,7 +60,7 @@ class DeviceStep(Recorded):
         return self.sums
 
     def _compute(self) -> None:
-        """What a graph can hold."""
+        """Run `step` on the buffers; a graph can record it."""
         assert self.batch is not None
         sums = self.step(self.batch, self.count)
         if self.sums is None:
@@ -81,8 +87,10 @@ class DeviceStep(Recorded):
 
 
 def _map(batch: Batch, change: Callable[[Tensor, int], Tensor]) -> Batch:
-    """Return a batch of changed tensors; change: takes a tensor and the dim along which its samples
-    (columns) lie.
+    """Return a batch of changed tensors.
+
+    Args:
+        change: Takes a tensor and the dim of its samples (columns).
     """
     if batch.weights is None:
         batch = dataclasses.replace(batch, weights=torch.ones_like(batch.advantages))
@@ -98,12 +106,12 @@ def _map(batch: Batch, change: Callable[[Tensor, int], Tensor]) -> Batch:
 
 
 def _leaves(batch: Batch) -> Iterator[tuple[Tensor, int]]:
-    """Yield all tensors with the dim along which their samples lie."""
-    found: list[tuple[Tensor, int]] = []
+    """Yield all tensors with the dim of their samples."""
+    leaves: list[tuple[Tensor, int]] = []
 
     def note(x: Tensor, dim: int) -> Tensor:
-        found.append((x, dim))
+        leaves.append((x, dim))
         return x
 
     _map(batch, note)
-    return iter(found)
+    return iter(leaves)

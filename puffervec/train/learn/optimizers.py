@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What turns gradients into steps: Adam as one kernel over all weights, or Muon for matrices with
-Adam for the rest.
+"""Turn gradients into steps: Adam as one kernel over all weights, or Muon for matrices.
 
-Muon (Jordan et al. 2024) takes 10 to 60 times as long as Adam (matrices of 64 to 256, one CPU
-core), which pays where samples are dear. Runs in the learner.
+Adam then handles the other weights. Muon (Jordan et al. 2024) takes 10 to 60 times as long as Adam
+(matrices of 64 to 256, one CPU core), which pays where samples are expensive. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -18,52 +17,59 @@ from torch import Tensor, nn
 from puffervec.train.config.schedules import value_at
 from puffervec.train.config.sections import TrainSection
 
-# The last layers: their rows are actions, not features, so Muon's orthogonal steps do not suit
-# them.
+# The last layers: their rows are actions, not features, for which Muon's orthogonal steps are
+# unsuitable.
 HEADS = "output."
 BETAS = (0.9, 0.999)
-MOMENTUM, RMS_OF_ADAM = 0.95, 0.2  # of Muon; the second: Moonlight (arXiv:2502.16982), section 2.2.
+# Constants of Muon; the second is from Moonlight (arXiv:2502.16982), section 2.2.
+MOMENTUM, RMS_OF_ADAM = 0.95, 0.2
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # Keller Jordan, kellerjordan.github.io/posts/muon
-State = dict[int, dict[str, Tensor]]  # by the parameter's place
+State = dict[int, dict[str, Tensor]]  # By the index of the parameter.
 
 
 class Part:
-    """An optimizer over some of the parameters. Attributes: capturable: a CUDA graph can hold its
-    steps.
+    """An optimizer over some of the parameters.
+
+    Attributes:
+        capturable: Whether a CUDA graph can record its steps.
     """
 
     def __init__(self, parameters: list[nn.Parameter], lr: float, device: torch.device) -> None:
-        """Args: device: of the parameters; on CUDA the step size is on it, for a graph."""
+        """Take the parameters.
+
+        Args:
+            device: The parameters' device; on CUDA the learning rate is a tensor on it, for a
+                graph.
+        """
         self.parameters = parameters
         self.capturable = device.type == "cuda"
         self.lr: float | Tensor = torch.tensor(lr, device=device) if self.capturable else lr
 
     def set_lr(self, lr: float) -> None:
-        """Set the step size, in place where a graph knows where it stands."""
+        """Set the learning rate, in place if a graph may hold its address."""
         if isinstance(self.lr, Tensor):
             self.lr.fill_(lr)
         else:
             self.lr = lr
 
     def step(self) -> None:
-        """Take a step along the gradients; parameters without one stay."""
+        """Take a step along the gradients; parameters without a gradient stay."""
         raise NotImplementedError
 
     def state(self) -> State:
-        """As torch.optim has it; parameters that never had a gradient are left out."""
+        """Return the state as torch.optim does, without parameters that never had a gradient."""
         raise NotImplementedError
 
     def load_state(self, state: State) -> None:
-        """The inverse of `state`, in place where a graph may know where it stands."""
+        """Restore the result of `state`, in place if a graph may hold its address."""
         raise NotImplementedError
 
 
 class Adam(Part):
-    """Adam (Kingma and Ba 2015) by the kernel behind torch.optim.Adam(fused=True), with the same
-    state.
+    """Adam (Kingma and Ba 2015) by the kernel behind torch.optim.Adam(fused=True), with its state.
 
-    torch.optim's own class imports the compiler (two seconds of every start, and 100 MiB) and takes
-    several times as long as the kernel for what a small policy has in weights.
+    torch.optim's class imports the compiler (two seconds of every start, and 100 MiB) and takes
+    several times as long as the kernel for the weights of a small policy.
     """
 
     def __init__(
@@ -80,10 +86,10 @@ class Adam(Part):
 
     @torch.no_grad()
     def step(self) -> None:
-        kept = zip(self.parameters, self._means, self._squares, self._steps, strict=True)
+        entries = zip(self.parameters, self._means, self._squares, self._steps, strict=True)
         used = [
             (p, laid_out_as(p, p.grad), mean, square, step)
-            for p, mean, square, step in kept
+            for p, mean, square, step in entries
             if p.grad is not None
         ]
         if not used:
@@ -92,7 +98,7 @@ class Adam(Part):
             list(column) for column in zip(*used, strict=True)
         )
         if len(used) == len(self.parameters):
-            self._counts.add_(self._one)  # allocates nothing
+            self._counts.add_(self._one)  # Allocates nothing.
         else:
             torch._foreach_add_(steps, 1)
         torch._fused_adam_(
@@ -112,20 +118,22 @@ class Adam(Part):
         )
 
     def state(self) -> State:
-        kept = zip(self._steps, self._means, self._squares, strict=True)
-        found = {i: {"step": a, "exp_avg": b, "exp_avg_sq": c} for i, (a, b, c) in enumerate(kept)}
-        return {i: entries for i, entries in found.items() if float(entries["step"]) > 0}
+        parts = zip(self._steps, self._means, self._squares, strict=True)
+        state = {i: {"step": a, "exp_avg": b, "exp_avg_sq": c} for i, (a, b, c) in enumerate(parts)}
+        return {i: entries for i, entries in state.items() if float(entries["step"]) > 0}
 
     def load_state(self, state: State) -> None:
         for i, entries in state.items():
-            places = self._steps[i], self._means[i], self._squares[i]
-            for place, name in zip(places, ("step", "exp_avg", "exp_avg_sq"), strict=True):
-                place.copy_(entries[name])
+            tensors = self._steps[i], self._means[i], self._squares[i]
+            for tensor, name in zip(tensors, ("step", "exp_avg", "exp_avg_sq"), strict=True):
+                tensor.copy_(entries[name])
 
 
 def laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
-    """Return the gradient in the parameter's layout. The kernel goes by memory alone: of a
-    transposed gradient it would give each weight the number of another one.
+    """Return the gradient in the parameter's memory layout.
+
+    The kernel only looks at memory: with a transposed gradient each weight would get the number of
+    another one.
     """
     return (
         gradient
@@ -135,20 +143,18 @@ def laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
 
 
 class Muon(Part):
-    """Muon (Jordan et al. 2024), scaled so that a step is about as long as one of Adam's: the same
-    lr suits both.
+    """Muon (Jordan et al. 2024), scaled to steps about as long as Adam's: the same lr suits both.
 
-    As torch.optim.Muon(weight_decay=0, adjust_lr_fn="match_rms_adamw"), with its state; but
-    matrices of one shape, turned or not, are worked on together, and a CUDA graph can hold the
-    steps.
+    Equals torch.optim.Muon(weight_decay=0, adjust_lr_fn="match_rms_adamw"), with its state; but
+    matrices of one shape, transposed or not, are processed together, and a CUDA graph can record
+    the steps.
     """
 
     def __init__(self, parameters: list[nn.Parameter], lr: float, device: torch.device) -> None:
-        """Args: parameters: matrices."""
+        """Take the matrices."""
         super().__init__(parameters, lr, device)
-        self._momenta: dict[
-            int, Tensor
-        ] = {}  # by the parameter's place; of those that have had a gradient
+        # By the parameter's index; only of parameters that have had a gradient.
+        self._momenta: dict[int, Tensor] = {}
 
     @torch.no_grad()
     def step(self) -> None:
@@ -161,14 +167,14 @@ class Muon(Part):
                     gradient, memory_format=torch.preserve_format
                 )
             momentum = self._momenta[place].lerp_(gradient, 1 - MOMENTUM)
-            update = gradient.lerp(momentum, MOMENTUM)  # Nesterov's
+            update = gradient.lerp(momentum, MOMENTUM)  # Nesterov momentum.
             wide = update if update.shape[0] <= update.shape[1] else update.T
             alike.setdefault(tuple(wide.shape), []).append((parameter, wide))
         for shape, members in alike.items():
-            updates = orthogonal(torch.stack([wide for _, wide in members])).float() * self.lr
+            updates = orthogonalize(torch.stack([wide for _, wide in members])).float() * self.lr
             for (parameter, _), update in zip(members, updates, strict=True):
-                turned = update if parameter.shape[0] <= parameter.shape[1] else update.T
-                parameter.add_(turned, alpha=-RMS_OF_ADAM * max(shape) ** 0.5)
+                own = update if parameter.shape[0] <= parameter.shape[1] else update.T
+                parameter.add_(own, alpha=-RMS_OF_ADAM * max(shape) ** 0.5)
 
     def state(self) -> State:
         return {place: {"momentum_buffer": momentum} for place, momentum in self._momenta.items()}
@@ -180,10 +186,11 @@ class Muon(Part):
             )
 
 
-def orthogonal(matrices: Tensor) -> Tensor:
-    """Return wide matrices (N, rows, columns), in bf16, with their singular values brought near 1,
-    by five rounds of Newton-Schulz (its coefficients make for speed: the values end between 0.5 and
-    1.5).
+def orthogonalize(matrices: Tensor) -> Tensor:
+    """Return wide matrices (N, rows, columns) in bf16 with singular values near 1.
+
+    It takes five rounds of Newton-Schulz; the coefficients are chosen for speed, so the values end
+    between 0.5 and 1.5.
     """
     linear, cubic, quintic = NEWTON_SCHULZ
     x = matrices.bfloat16()
@@ -197,57 +204,62 @@ def orthogonal(matrices: Tensor) -> Tensor:
 
 
 class Optimizers:
-    """One or several optimizers over the parameters of a policy, seen as one."""
+    """One or several optimizers over the parameters of a policy, used as one."""
 
     def __init__(self, parameters: list[nn.Parameter], parts: list[Part]) -> None:
-        """Args: parameters: all, in order; parts: each over some of them."""
+        """Combine the parts.
+
+        Args:
+            parameters: All, in order.
+            parts: Each over some of them.
+        """
         self.parameters, self.parts = parameters, parts
         self.capturable = all(part.capturable for part in parts)
 
     def set_lr(self, lr: float) -> None:
-        """Set the step size of all."""
+        """Set the learning rate of all parts."""
         for part in self.parts:
             part.set_lr(lr)
 
     def step(self) -> None:
-        """Take a step along the gradients; parameters without one stay."""
+        """Take a step along the gradients; parameters without a gradient stay."""
         for part in self.parts:
             part.step()
 
     def state(self) -> dict[int, dict[str, Any]]:
-        """By the parameter's place among all, whichever optimizer has it."""
-        kept = {id(part): part.state() for part in self.parts}
+        """Return the states by the parameter's index among all, whatever part it belongs to."""
+        states = {id(part): part.state() for part in self.parts}
         return {
-            place: kept[id(part)][own]
-            for part, own, place in self._places()
-            if own in kept[id(part)]
+            index: states[id(part)][own]
+            for part, own, index in self._indices()
+            if own in states[id(part)]
         }
 
     def load_state(self, state: dict[int, dict[str, Any]]) -> None:
-        """The inverse of `state`."""
+        """Restore the result of `state`."""
         for part in self.parts:
             part.load_state(
                 {
-                    own: state[place]
-                    for of, own, place in self._places()
-                    if of is part and place in state
+                    own: state[index]
+                    for other, own, index in self._indices()
+                    if other is part and index in state
                 }
             )
 
-    def _places(self) -> Iterator[tuple[Part, int, int]]:
-        """Yield (optimizer, the parameter's place in it, its place among all)."""
-        place = {id(parameter): index for index, parameter in enumerate(self.parameters)}
+    def _indices(self) -> Iterator[tuple[Part, int, int]]:
+        """Yield (part, the parameter's index in it, its index among all)."""
+        every = {id(parameter): index for index, parameter in enumerate(self.parameters)}
         for part in self.parts:
             for index, parameter in enumerate(part.parameters):
-                yield part, index, place[id(parameter)]
+                yield part, index, every[id(parameter)]
 
 
 @torch.no_grad()
 def clip_gradients(parameters: list[nn.Parameter], limit: float) -> Tensor:
-    """Scale the gradients down to a norm of `limit` over all; returns the norm before, (). Nothing
-    is read back.
+    """Scale the gradients down to a norm of at most `limit`; return the norm before, ().
 
-    As torch.nn.utils.clip_grad_norm_, which looks at each gradient's device and dtype anew.
+    Nothing is read back. Equals torch.nn.utils.clip_grad_norm_, which inspects each gradient's
+    device and dtype in every call.
     """
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     if not gradients:
@@ -259,23 +271,23 @@ def clip_gradients(parameters: list[nn.Parameter], limit: float) -> Tensor:
 
 def make_optimizer(policy: nn.Module, section: TrainSection, device: torch.device) -> Optimizers:
     """Return the optimizer that `train.optimizer` names."""
-    named = [
+    by_name = [
         (name, parameter)
         for name, parameter in policy.named_parameters()
         if parameter.requires_grad
     ]
-    everything = [parameter for _, parameter in named]
+    everything = [parameter for _, parameter in by_name]
     lr = value_at(section.lr, 0)
     if section.optimizer == "adam":
         return Optimizers(everything, [Adam(everything, lr, section.adam_eps, device)])
     matrices = [
         parameter
-        for name, parameter in named
+        for name, parameter in by_name
         if parameter.dim() == 2 and not name.startswith(HEADS)
     ]
     others = [
         parameter
-        for name, parameter in named
+        for name, parameter in by_name
         if not any(parameter is matrix for matrix in matrices)
     ]
     parts: list[Part] = [Adam(others, lr, section.adam_eps, device)] if others else []

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PPO (Schulman et al. 2017, arXiv:1707.06347): its settings and figures; ppo_loss.py has the loss.
-Imports no torch.
+"""Define PPO (Schulman et al. 2017, arXiv:1707.06347): its settings and figures.
+
+Imports no torch; ppo_loss.py has the loss.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _loss() -> Loss:
     return ppo_loss
 
 
-def _too_far(section: PPOSection, sums: Mapping[str, Tensor], samples: int) -> bool:
+def _exceeds_kl(section: PPOSection, sums: Mapping[str, Tensor], samples: int) -> bool:
     return section.target_kl > 0 and float(sums["approx_kl"]) > section.target_kl * samples
 
 
@@ -47,6 +48,6 @@ PPO = Algorithm(
     section=PPOSection,
     loss=_loss,
     figures=("policy", "value", "entropy", "approx_kl", "clip_fraction"),
-    stop=_too_far,
+    stop=_exceeds_kl,
     search={"train.clip": "0.1:0.3"},
 )

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The losses of PPO and A2C, in torch, and on a CPU as one operation of autograd
-(csrc/learner/ppo_loss.h). Runs in the learner.
+"""Compute the losses of PPO and A2C, in torch, or on a CPU as one autograd operation in C.
 
-They differ in one term: PPO weighs advantages by a clipped probability ratio, A2C by the
-log-probability.
+They differ in one term: PPO weights advantages by a clipped probability ratio, A2C by the
+log-probability. The C code is csrc/learner/ppo_loss.h. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -28,18 +27,23 @@ SUMS: int = lib.PV_PPO_SUMS
 
 
 class Terms(NamedTuple):
-    """What the terms weigh, as pv_ppo_settings has it; clip 0: the policy gradient without a ratio."""
+    """The settings of the terms, as in pv_ppo_settings.
+
+    Attributes:
+        clip: Bound on the ratio; 0 for the policy gradient without a ratio.
+        entropy_coef: A number, or a tensor () that a schedule writes.
+    """
 
     clip: float
     value_coef: float
     value_clip: float
-    entropy_coef: Any  # A number, or a tensor () that a schedule writes.
+    entropy_coef: Any
 
 
 def ppo_loss(
     policy: nn.Module, spec: ActionSpec, batch: Batch, section: PPOSection, bf16: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the loss, summed over the batch's valid samples, and the sums of PPO's figures (5,)."""
+    """Return the loss, summed over the batch's valid samples, and sums of PPO's figures (5,)."""
     terms = Terms(section.clip, section.value_coef, section.value_clip, section.entropy_coef)
     return actor_critic_loss(policy, spec, batch, terms, bf16)
 
@@ -47,7 +51,7 @@ def ppo_loss(
 def a2c_loss(
     policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the loss, summed over the batch's valid samples, and the sums of A2C's figures (3,)."""
+    """Return the loss, summed over the batch's valid samples, and sums of A2C's figures (3,)."""
     terms = Terms(0.0, section.value_coef, 0.0, section.entropy_coef)
     loss, sums = actor_critic_loss(policy, spec, batch, terms, bf16)
     return loss, sums[:3]
@@ -56,10 +60,10 @@ def a2c_loss(
 def actor_critic_loss(
     policy: nn.Module, spec: ActionSpec, batch: Batch, terms: Terms, bf16: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the loss () and sums (5,): losses of policy and value, entropy, KL estimate, clipped
-    samples.
+    """Return the loss () and the sums (5,) of its figures.
 
-    Sums instead of means, so that microbatches add up to their minibatch.
+    The figures are the losses of policy and value, entropy, KL estimate and number of clipped
+    samples. Sums instead of means, so that microbatches add up to their minibatch.
     """
     with torch.autocast(batch.actions.device.type, torch.bfloat16, enabled=bf16):
         heads, value, _ = policy(batch.obs, batch.state, batch.resets, batch.action_mask)
@@ -70,7 +74,7 @@ def actor_critic_loss(
         return x.sum() if batch.weights is None else (x * batch.weights).sum()
 
     log_prob, entropy = log_prob_entropy(spec, heads, batch.actions)
-    gain, kl, outside = (
+    gain, kl, clipped = (
         _by_ratio(batch, log_prob, terms.clip) if terms.clip > 0 else _by_log_prob(batch, log_prob)
     )
     error = (value - batch.returns).square()
@@ -80,14 +84,12 @@ def actor_critic_loss(
     policy_loss, value_loss, entropy_sum = -total(gain), 0.5 * total(error), total(entropy)
     loss = policy_loss + terms.value_coef * value_loss - terms.entropy_coef * entropy_sum
     with torch.no_grad():
-        sums = torch.stack([policy_loss, value_loss, entropy_sum, total(kl), total(outside)])
+        sums = torch.stack([policy_loss, value_loss, entropy_sum, total(kl), total(clipped)])
     return loss, sums
 
 
 def _by_ratio(batch: Batch, log_prob: Tensor, clip: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return by sample what PPO raises, the estimate of the KL divergence, and whether the ratio is
-    outside of the range.
-    """
+    """Return PPO's objective, KL estimate and whether the ratio is out of range, by sample."""
     log_ratio = log_prob - batch.log_probs
     ratio = log_ratio.exp()
     gain = torch.min(
@@ -100,23 +102,26 @@ def _by_ratio(batch: Batch, log_prob: Tensor, clip: float) -> tuple[Tensor, Tens
 
 
 def _by_log_prob(batch: Batch, log_prob: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return by sample what A2C raises (Mnih et al. 2016, arXiv:1602.01783, section 4), and zeros
-    in place of PPO's figures.
+    """Return A2C's objective by sample, and zeros in place of PPO's figures.
+
+    Source: Mnih et al. 2016, arXiv:1602.01783, section 4.
     """
-    nothing = torch.zeros_like(log_prob)
-    return batch.advantages * log_prob, nothing, nothing
+    zeros = torch.zeros_like(log_prob)
+    return batch.advantages * log_prob, zeros, zeros
 
 
 def fits(spec: ActionSpec, heads: Heads, value: Tensor) -> bool:
-    """True where C can do it."""
+    """Return whether C can compute the loss of these outputs."""
     return choices.readable((*heads, value)) and (not spec.discrete or choices.not_too_many(heads))
 
 
 def fused_loss(terms: Terms, batch: Batch, heads: Heads, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the loss () and the sums (5,) of actor_critic_loss; gradients go to heads and value,
-    first derivatives only.
+    """Return the loss () and the sums (5,) of actor_critic_loss.
 
-    Args: heads, value: such as `fits` takes.
+    Gradients go to heads and value; first derivatives only.
+
+    Args:
+        heads, value: Outputs of a policy that `fits` accepts.
     """
     loss, sums = _Loss.apply(terms, batch, value, *heads)  # type: ignore[no-untyped-call]
     return loss, sums
@@ -129,7 +134,7 @@ class _Loss(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         floats = (batch.log_probs, batch.advantages, batch.returns, batch.values)
         normal = batch.actions.is_floating_point()
-        given = [
+        inputs = [
             flat(batch.actions.to(torch.float32 if normal else torch.int32)),
             *(flat(x) for x in floats),
         ]
@@ -138,7 +143,7 @@ class _Loss(torch.autograd.Function):
         gradients = [torch.empty_like(head) for head in logits]
         value_gradient, sums = torch.empty_like(flat_value), torch.empty(SUMS, dtype=torch.float64)
         rows, dims = flat_value.numel(), batch.actions.shape[-1]
-        samples = ffi.new("pv_ppo_samples*", (rows, dims, *map(pointer, given), pointer(weights)))
+        samples = ffi.new("pv_ppo_samples*", (rows, dims, *map(pointer, inputs), pointer(weights)))
         settings = ffi.new("pv_ppo_settings*", tuple(map(float, terms)))
         to = pointer(value_gradient), ffi.cast("double*", sums.data_ptr())
         if normal:

@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a minibatch is made of: single samples where the policy has no memory, whole sequences where
-it has.
+"""Make minibatches: single samples for a policy without memory, whole sequences otherwise.
 
-    FlatSamples      the valid samples of a roll-out, shuffled: filler rows are never gathered
-    SequenceSamples  columns (a row over all T steps), shuffled, with the state that each began with; filler is masked
+    FlatSamples      the valid samples of a rollout, shuffled; filler rows are never gathered
+    SequenceSamples  columns (a row over all T steps), shuffled, with the state at the start of
+                     each; filler is masked
 
-Both cut a minibatch into microbatches that stay in the caches of a CPU, one gather each. With
-`Priority` the columns of a minibatch are drawn, those of large advantages more often, and weighed
-accordingly. Runs in the learner.
+Both split a minibatch into microbatches that stay in the caches of a CPU, one gather each. Runs in
+the learner.
 """
 
 from __future__ import annotations
@@ -25,16 +24,18 @@ from puffervec.train.collect.storage import Storage
 from puffervec.train.policies.leaves import Observation, Observations, as_signed, policy_input
 from puffervec.train.policies.memory import State
 
-BF16_ROWS = 128  # see padded_rows
+BF16_ROWS = 128  # See padded_rows.
 
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """Samples of a microbatch: (B, ...) each, or sequences (T, B, ...).
+    """The samples of a microbatch: (B, ...) each, or sequences (T, B, ...).
 
-    advantages: normalised over the minibatch. weights: what each counts, float32, 0 of filler;
-    None: 1 each. state, resets: of sequences, what the policy remembered before step 0, and (T, B)
-    bool where it forgets.
+    Attributes:
+        advantages: Normalised over the minibatch.
+        weights: The weight of each sample, float32, 0 for filler; None for 1 each.
+        state: The policy's state before step 0 of sequences.
+        resets: (T, B) bool, where the state of sequences is cleared.
     """
 
     observations: Observations
@@ -50,51 +51,56 @@ class Batch:
 
     @property
     def obs(self) -> Observation:
-        """The observations as the policy takes them."""
+        """Return the observations as the argument of a policy."""
         return policy_input(self.observations)
 
 
 class Samples(Protocol):
-    """The samples of one roll-out."""
+    """The samples of one rollout.
 
-    count: int  # valid samples
-    counts: list[
-        int
-    ]  # of the minibatches of the last `shuffled`; known without waiting for the device
+    Attributes:
+        count: Number of valid samples.
+        counts: Numbers of samples of the minibatches of the last `shuffle`, without waiting for the
+            device.
+    """
+
+    count: int
+    counts: list[int]
 
     @property
     def returns(self) -> Tensor:
-        """(count,) float32, of the valid samples."""
+        """Return the returns of the valid samples, (count,) float32."""
 
     @property
     def values(self) -> Tensor:
-        """(count,) float32, when they were taken."""
+        """Return the values of the valid samples in the rollout, (count,) float32."""
 
-    def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
-        """Return the minibatches of one epoch, `parts` of them, as indices that `cut` understands;
-        some may have no sample.
-        """
+    def shuffle(self, generator: torch.Generator, parts: int) -> list[Tensor]:
+        """Return `parts` minibatches of one epoch, as indices for `cut`; some may be empty."""
 
     def moments(self, minibatch: Tensor) -> Tensor:
-        """Return number, sum and sum of squares of the advantages of a minibatch, (3,) float64."""
+        """Return number, sum and sum of squares of a minibatch's advantages, (3,) float64."""
 
     def cut(
         self, minibatch: Tensor, size: int, scale: Scale | None = None
     ) -> list[Callable[[], Batch]]:
-        """Return a minibatch as microbatches of about `size` samples, each gathered when it is
-        called for.
+        """Split a minibatch into microbatches of about `size` samples, gathered when called.
 
-        Args: scale: of the advantages where the minibatch is a part of a larger one.
+        Args:
+            scale: Scale of the advantages if the minibatch is a part of a larger one.
         """
 
 
 def samples_of(
     storage: Storage, advantages: Tensor, valid: Tensor, memory: bool, pad: bool = False
 ) -> Samples:
-    """Return the samples of a roll-out.
+    """Return the samples of a rollout.
 
-    Args: advantages: (T, R) float32; valid: (T, R) uint8; memory: the policy has one; pad: see
-        padded_rows.
+    Args:
+        advantages: (T, R) float32.
+        valid: (T, R) uint8.
+        memory: Whether the policy has memory.
+        pad: See padded_rows.
     """
     if memory:
         return SequenceSamples(storage, advantages, valid)
@@ -102,12 +108,11 @@ def samples_of(
 
 
 def padded_rows(rows: int) -> int:
-    """Return how many rows a policy is policy_input on a CPU in bf16, at most a sixteenth more: a multiple
-        of BF16_ROWS.
+    """Return a batch size for bf16 on a CPU: a multiple of BF16_ROWS, at most a sixteenth larger.
 
-    oneDNN compiles bf16 kernels for each number of rows and keeps them. The number of valid samples
-    differs from minibatch to minibatch, which made 500 MiB of kernels, and a compilation almost
-    every time. Like this there are 16 numbers per octave.
+    oneDNN compiles bf16 kernels for each batch size and keeps them. The number of valid samples
+    differs between minibatches, which led to 500 MiB of kernels, and to a compilation almost every
+    time. Padding leaves 16 sizes per octave.
 
     >>> [padded_rows(rows) for rows in (1, 128, 129, 2049, 2176, 20_000)]
     [128, 128, 256, 2176, 2176, 20480]
@@ -119,18 +124,20 @@ def padded_rows(rows: int) -> int:
 Scale = tuple[float, float]  # Mean and standard deviation of the advantages of a minibatch.
 
 
-def normalised(
+def normalize(
     advantages: Tensor, valid: Tensor | None = None, scale: Scale | None = None
 ) -> Tensor:
-    """Return advantages with mean 0 and standard deviation 1 over the valid ones; a single or
-    constant one becomes 0.
+    """Scale advantages to mean 0 and standard deviation 1 over the valid ones.
 
-    Args: scale: of a minibatch that these advantages are only a part of.
+    A single or a constant one becomes 0.
+
+    Args:
+        scale: Scale of the minibatch that these advantages are a part of.
     """
     if scale is not None:
         mean, deviation = scale
-        found = (advantages - mean) / (deviation + 1e-8)
-        return found if valid is None else found * valid
+        scaled = (advantages - mean) / (deviation + 1e-8)
+        return scaled if valid is None else scaled * valid
     if valid is None:
         return (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)
     count = valid.sum().clamp_min(1.0)
@@ -138,8 +145,8 @@ def normalised(
     return centred / ((centred.square().sum() / count).sqrt() + 1e-8)
 
 
-def _moved(indices: list[Tensor], device: torch.device) -> list[Tensor]:
-    """Return indices on the device, by one copy that nothing waits for."""
+def _to_device(indices: list[Tensor], device: torch.device) -> list[Tensor]:
+    """Copy indices to the device in a single copy that does not block."""
     if device.type == "cpu":
         return indices
     whole = torch.cat(indices).to(device, non_blocking=True)
@@ -157,12 +164,12 @@ def _moments(advantages: Tensor, valid: Tensor | None = None) -> Tensor:
 def _take(
     storage: Storage, dim: int, index: Tensor, shape: tuple[int, ...] | None
 ) -> tuple[Observations, Tensor | None]:
-    """Return observations and action masks of some samples: one gather each."""
+    """Gather observations and action masks of some samples, in one gather each."""
 
     def gather(x: Tensor) -> Tensor:
         steps = x[: storage.horizon]
-        found = as_signed(steps if shape is None else steps.flatten(0, 1)).index_select(dim, index)
-        return found.view(x.dtype)
+        signed = as_signed(steps if shape is None else steps.flatten(0, 1))
+        return signed.index_select(dim, index).view(x.dtype)
 
     obs = {key: gather(part) for key, part in storage.obs.items()}
     return obs, None if storage.action_masks is None else gather(storage.action_masks)
@@ -174,7 +181,11 @@ class FlatSamples:
     def __init__(
         self, storage: Storage, advantages: Tensor, valid: Tensor, pad: bool = False
     ) -> None:
-        """Views on the storage except for the returns. pad: see padded_rows."""
+        """Take views on the storage, and compute the returns.
+
+        Args:
+            pad: See padded_rows.
+        """
         self._storage, self._pad = storage, pad
         horizon = storage.horizon
         self._actions, self._log_probs, self._values = (
@@ -182,28 +193,28 @@ class FlatSamples:
         )
         self._advantages = advantages.view(-1)
         self._returns = self._advantages + self._values
-        self._chosen = valid.view(-1).nonzero().squeeze(-1)
-        self.count = len(self._chosen)
+        self._valid = valid.view(-1).nonzero().squeeze(-1)
+        self.count = len(self._valid)
         self.counts: list[int] = []
 
     @property
     def returns(self) -> Tensor:
-        """(count,)"""
-        return self._returns[self._chosen]
+        """Return (count,) float32."""
+        return self._returns[self._valid]
 
     @property
     def values(self) -> Tensor:
-        """(count,)"""
-        return self._values[self._chosen]
+        """Return (count,) float32."""
+        return self._values[self._valid]
 
-    def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
-        """Indices of samples."""
+    def shuffle(self, generator: torch.Generator, parts: int) -> list[Tensor]:
+        """Return the minibatches as indices of samples."""
         order = torch.randperm(self.count, generator=generator).to(
-            self._chosen.device, non_blocking=True
+            self._valid.device, non_blocking=True
         )
-        found = list(self._chosen[order].tensor_split(parts))
-        self.counts = [len(index) for index in found]
-        return found
+        minibatches = list(self._valid[order].tensor_split(parts))
+        self.counts = [len(index) for index in minibatches]
+        return minibatches
 
     def moments(self, minibatch: Tensor) -> Tensor:
         """See Samples."""
@@ -212,8 +223,8 @@ class FlatSamples:
     def cut(
         self, minibatch: Tensor, size: int, scale: Scale | None = None
     ) -> list[Callable[[], Batch]]:
-        """Pieces of `size` samples."""
-        advantages = normalised(self._advantages[minibatch], scale=scale)
+        """Split a minibatch into pieces of `size` samples."""
+        advantages = normalize(self._advantages[minibatch], scale=scale)
         pieces = zip(torch.split(minibatch, size), torch.split(advantages, size), strict=True)
         return [functools.partial(self._batch, index, part) for index, part in pieces]
 
@@ -236,7 +247,7 @@ class SequenceSamples:
     """Whole columns."""
 
     def __init__(self, storage: Storage, advantages: Tensor, valid: Tensor) -> None:
-        """Views on the storage except for the returns and the first states."""
+        """Take views on the storage, and compute the returns and the first states."""
         self._storage, self._advantages, self._valid = storage, advantages, valid.float()
         self._returns = advantages + storage.values[: storage.horizon]
         self._states = storage.first_state()
@@ -246,21 +257,21 @@ class SequenceSamples:
 
     @property
     def returns(self) -> Tensor:
-        """(count,)"""
+        """Return (count,) float32."""
         return self._returns[self._valid != 0]
 
     @property
     def values(self) -> Tensor:
-        """(count,)"""
+        """Return (count,) float32."""
         return self._storage.values[: self._storage.horizon][self._valid != 0]
 
-    def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
-        """Indices of columns."""
-        drawn = list(
+    def shuffle(self, generator: torch.Generator, parts: int) -> list[Tensor]:
+        """Return the minibatches as indices of columns."""
+        minibatches = list(
             torch.randperm(len(self._column_counts), generator=generator).tensor_split(parts)
         )
-        self.counts = [int(self._column_counts[columns].sum()) for columns in drawn]
-        return _moved(drawn, self._valid.device)
+        self.counts = [int(self._column_counts[columns].sum()) for columns in minibatches]
+        return _to_device(minibatches, self._valid.device)
 
     def moments(self, minibatch: Tensor) -> Tensor:
         """See Samples."""
@@ -269,9 +280,9 @@ class SequenceSamples:
     def cut(
         self, minibatch: Tensor, size: int, scale: Scale | None = None
     ) -> list[Callable[[], Batch]]:
-        """Pieces of as many columns as make `size` samples."""
+        """Split a minibatch into pieces with as many columns as make `size` samples."""
         columns = max(1, size // self._storage.horizon)
-        advantages = normalised(self._advantages[:, minibatch], self._valid[:, minibatch], scale)
+        advantages = normalize(self._advantages[:, minibatch], self._valid[:, minibatch], scale)
         pieces = zip(
             torch.split(minibatch, columns), torch.split(advantages, columns, dim=1), strict=True
         )

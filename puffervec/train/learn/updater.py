@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The update of a policy, by the algorithm of the run (config/algorithms.py), which gives the loss
-and its figures.
+"""Update a policy by the run's algorithm (config/algorithms.py), which gives the loss and figures.
 
-    roll-out (T+1, R)  --  advantage, valid (T, R)  --  epochs: shuffle the samples (samples.py), minibatches, gradient steps
+    rollout (T+1, R)  --  advantage, valid (T, R)
+                      --  epochs: shuffle the samples (samples.py), minibatches, gradient steps
 
-With `train.vtrace` (or roll-outs older than the weights) values and ratios are those of today's
-policy, anew for each epoch (`reevaluate`).
+With `train.vtrace`, and for rollouts older than the weights, values and ratios are those of the
+current policy, recomputed for each epoch (`reevaluate`).
 
-Only valid transitions count: filler rows, rows of cars that are gone and the step after a done
-teach nothing. A minibatch is worked off in microbatches that stay in the caches of a CPU. Figures
+Only valid transitions count: filler rows, rows of absent agents and the step after a done flag
+teach nothing. A minibatch is processed in microbatches that stay in the caches of a CPU. Figures
 are summed on the device and read once per update. Runs in the learner.
 """
 
@@ -32,7 +32,7 @@ from puffervec.train.device.device import ThreadPool
 from puffervec.train.device.graphs import Recorded
 from puffervec.train.device.ranks import Ranks
 from puffervec.train.learn.advantage import DeviceAdvantage, Discount, Steps, advantage
-from puffervec.train.learn.compiled import compiled_where_it_pays
+from puffervec.train.learn.compiled import choose_loss
 from puffervec.train.learn.device_step import DeviceStep
 from puffervec.train.learn.optimizers import clip_gradients, laid_out_as, make_optimizer
 from puffervec.train.learn.samples import Batch, Samples, Scale, samples_of
@@ -45,11 +45,14 @@ from puffervec.train.policies.protocol import Policy, forward
 def reevaluate(
     policy: nn.Module, storage: Storage, memory: bool, bf16: bool, pool: ThreadPool, size: int
 ) -> Tensor:
-    """Put the policy's values into the storage and return the ratios (T, R) float32: the
-    probability of each action under the policy over that under the one that drew it.
+    """Write the policy's values into the storage and return the ratios (T, R) float32.
 
-    Args: memory: the policy has one; it starts from the states that the older policy left; size:
-        samples per piece, each worked on in one thread of the pool.
+    A ratio is the probability of an action under the policy, divided by that under the policy that
+    drew it.
+
+    Args:
+        memory: Whether the policy has memory; it starts from the states of the older policy.
+        size: Samples per piece; each piece runs in one thread of the pool.
     """
     steps, rows = storage.values.shape
     log_probs = torch.empty_like(storage.log_probs)
@@ -63,7 +66,7 @@ def reevaluate(
     states = storage.first_state() if memory else ()
 
     def piece(at: int) -> None:
-        """Runs in a thread of the pool."""
+        """Evaluate one piece. Runs in a thread of the pool."""
         obs = {key: cut(part, at) for key, part in storage.obs.items()}
         allowed = None if storage.action_masks is None else cut(storage.action_masks, at)
         state: State = tuple(part.narrow(0, at, min(width, every - at)) for part in states)
@@ -82,19 +85,27 @@ Gradients = Sequence[Tensor | None]
 
 @dataclasses.dataclass(frozen=True)
 class UpdateResult:
-    """What an update did: means over its samples, and how many transitions of the roll-out were
-    valid; of all ranks.
+    """The results of an update over all ranks.
+
+    Attributes:
+        losses: Means over its samples.
+        valid: Number of valid transitions of the rollout.
+        finished: False if the caller stopped it before the end.
     """
 
     losses: dict[str, float]
     valid: int
-    finished: bool  # False where the caller stopped it on the way
+    finished: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class _Part:
-    """A minibatch: indices of this rank's samples; over all ranks the number of samples; the scale
-    of its advantages, None: to be found, which with several ranks it is already.
+    """A minibatch.
+
+    Attributes:
+        index: Indices of this rank's samples.
+        count: Number of samples over all ranks.
+        scale: Scale of its advantages; None to compute it (with one rank only).
     """
 
     index: Tensor
@@ -120,29 +131,28 @@ class Updater:
         team: Ranks | None = None,
         behind: bool = False,
     ) -> None:
-        """Args: minibatches: per epoch; generator: of the shuffles, on the CPU; pool: works on the
-        microbatches; ranks: each with a roll-out of its own, which improve one policy together;
-        team: those that share the columns of pictures, so that they call the policy as often as
-        each other; behind: other weights than the policy's have acted in roll-outs.
+        """Prepare the update.
+
+        Args:
+            minibatches: Number per epoch.
+            generator: Shuffles the samples, on the CPU.
+            pool: Works on the microbatches.
+            ranks: Ranks with separate rollouts, which improve one policy together.
+            team: Ranks that share the columns of pictures, so they call the policy equally often.
+            behind: Rollouts come from other weights than the policy's.
         """
         self.team = team or Ranks()
         self.algorithm = algorithms.get(section.algorithm)
         compiled = section.compile if self.team.size == 1 else "off"
-        self.loss = compiled_where_it_pays(self.algorithm.loss(), compiled, storage.device, policy)
+        self.loss = choose_loss(self.algorithm.loss(), compiled, storage.device, policy)
         self.behind = behind
         self.vtrace = section.vtrace or behind
         self.ranks = ranks or Ranks()
-        self.policy, self.storage, self.section, self.bf16, self.generator = (
-            policy,
-            storage,
-            section,
-            bf16,
-            generator,
-        )
+        self.policy, self.storage, self.section = policy, storage, section
+        self.bf16, self.generator = bf16, generator
         self.entropy_coef: Tensor | None = None
-        if isinstance(
-            section.entropy_coef, tuple
-        ):  # Losses find a number that changes in place, also inside of a graph.
+        # With a schedule the losses read a tensor that changes in place, also within a graph.
+        if isinstance(section.entropy_coef, tuple):
             self.entropy_coef = torch.zeros((), device=storage.device)
             changed: dict[str, Any] = {"entropy_coef": self.entropy_coef}
             self.section = dataclasses.replace(section, **changed)
@@ -150,7 +160,7 @@ class Updater:
         self.parameters = [p for p in policy.parameters() if p.requires_grad]
         self.minibatches = minibatches
         self.memory = bool(cast(Policy, policy).initial_state(1))
-        # Few different numbers of rows, for which oneDNN (in bf16) and torch.compile make kernels.
+        # Few batch sizes, because oneDNN (in bf16) and torch.compile compile kernels for each.
         self.pad = storage.device.type == "cpu" and (bf16 or getattr(self.loss, "pads", False))
         self.optimizer = make_optimizer(policy, section, storage.device)
         discount = Discount(section.gamma, section.gae_lambda, section.vtrace_rho, section.vtrace_c)
@@ -158,41 +168,44 @@ class Updater:
             advantage, discount=discount
         )
         self.device_step: DeviceStep | None = None
-        self.piece = (
-            section.microbatch_size
-        )  # samples that are worked on at once where nothing is learned from them
-        if storage.device.type != "cpu":  # A CPU takes minibatches in pieces, CUDA whole.
+        # Samples per piece where nothing is learned from them.
+        self.piece = section.microbatch_size
+        if storage.device.type != "cpu":  # A CPU takes minibatches in pieces, CUDA whole ones.
             self.advantage = DeviceAdvantage(discount, storage.device)
             width = -(-storage.rows // minibatches) * (1 if self.memory else storage.horizon)
             self.piece = width * (storage.horizon + 1 if self.memory else 1)
             graphs = (
                 storage.device.type == "cuda" and self.optimizer.capturable and self.team.size == 1
             )
-            self.work_in_buffers(width, graphs)
+            self.use_buffers(width, graphs)
 
-    def work_in_buffers(self, width: int, capture: bool) -> None:
-        """Take gradient steps as on a device. Args: of `DeviceStep`.
+    def use_buffers(self, width: int, capture: bool) -> None:
+        """Take gradient steps from fixed buffers, as on a device.
 
-        With several ranks in two parts, since a graph with NCCL's messages in it would have to be
-        replayed in step by all:
-        gradients | one message, not in a graph | clip, optimizer.
+        With several ranks a step has two parts, gradients and then clipping with the optimizer,
+        with one message between them: all ranks would have to replay a graph that contains NCCL's
+        messages in lockstep.
+
+        Args: see `DeviceStep`.
         """
         device = self.storage.device
         alone = self.ranks.size == 1
         self.device_step = DeviceStep(
-            self._whole_step if alone else self._own_gradients, width, device, capture
+            self._step if alone else self._own_gradients, width, device, capture
         )
         self._norm = torch.zeros((), device=device)
-        self._descent = Recorded(self._common_descent, device, capture)
+        self._descent = Recorded(self._shared_descent, device, capture)
 
     def update(
         self, lr: float, stop: Callable[[], bool] = lambda: False, entropy_coef: float | None = None
     ) -> UpdateResult:
-        """Improve the policy with the roll-out in the storage.
+        """Improve the policy with the rollout in the storage.
 
-        Args: lr: the step size, the same on all ranks; stop: asked before each gradient step; with
-            several ranks before each epoch, and what one of them answers holds for all;
-            entropy_coef: what the section's schedule has come to.
+        Args:
+            lr: The learning rate, the same on all ranks.
+            stop: Called before each gradient step, with several ranks before each epoch; if it
+                returns true on one rank, all stop.
+            entropy_coef: The current value of the section's schedule.
         """
         s, section = self.storage, self.section
         self.optimizer.set_lr(lr)
@@ -213,9 +226,9 @@ class Updater:
                 if stopped or (self.ranks.size == 1 and stop()):
                     finished = False
                     break
-                found = self._gradient_step(samples, part)
-                sums += found
-                epoch_sums += found
+                step_sums = self._gradient_step(samples, part)
+                sums += step_sums
+                epoch_sums += step_sums
                 seen, taken, epoch_seen = seen + part.count, taken + 1, epoch_seen + part.count
             self.ranks.barrier()
             by_name = dict(zip(figures, epoch_sums, strict=False))
@@ -228,7 +241,11 @@ class Updater:
         return UpdateResult(losses, valid_samples, finished)
 
     def _samples(self, behind: bool) -> Samples:
-        """Return the roll-out's samples. behind: other weights than today's have acted in it."""
+        """Return the rollout's samples.
+
+        Args:
+            behind: The rollout comes from other weights than the current ones.
+        """
         s = self.storage
         ratios = (
             reevaluate(self.policy, s, self.memory, self.bf16, self.pool, self.piece)
@@ -240,10 +257,11 @@ class Updater:
         return samples_of(s, advantages, valid, self.memory, self.pad)
 
     def _parts(self, samples: Samples, stop: Callable[[], bool]) -> tuple[list[_Part], bool]:
-        """Return the minibatches of an epoch that have samples, the same number on all ranks, and
-        whether a rank wants to stop; asked among several ranks only.
+        """Return an epoch's minibatches that have samples, and whether a rank wants to stop.
+
+        All ranks get the same number. With a single rank the second value is False.
         """
-        minibatches = samples.shuffled(self.generator, self.minibatches)
+        minibatches = samples.shuffle(self.generator, self.minibatches)
         unchanged = None if self.section.normalize_advantage else (0.0, 1.0)
         if self.ranks.size == 1:
             parts = [
@@ -268,7 +286,7 @@ class Updater:
         return parts, wanted > 0
 
     def _gradient_step(self, samples: Samples, part: _Part) -> Tensor:
-        """One step of the optimizer; returns the sums of the figures and the gradient's norm."""
+        """Take one optimizer step; return the sums of the figures and the gradient's norm."""
         if self.device_step is not None:
             (whole,) = samples.cut(part.index, self.storage.rows * self.storage.horizon, part.scale)
             sums = self.device_step.run(whole(), part.count)
@@ -279,35 +297,33 @@ class Updater:
             return torch.cat([sums, self._norm.view(1)])
 
         def gradients(batch: Callable[[], Batch]) -> tuple[Gradients, Tensor]:
-            """Runs in a thread of the pool."""
+            """Return gradients and sums. Runs in a thread of the pool."""
             return self._gradients(batch(), part.count)
 
-        # Another rank may have all samples of a minibatch.
+        # All samples of a minibatch may be on another rank.
         pieces = (
             samples.cut(part.index, self.section.microbatch_size, part.scale)
             if len(part.index)
             else []
         )
         more = max(map(int, self.team.all_gather_object(len(pieces)))) - len(pieces)
-        found = self.pool.map(gradients, pieces)
-        found += [
-            (self._without_rows(part.count), torch.zeros(len(self.algorithm.figures)))
+        results = self.pool.map(gradients, pieces)
+        results += [
+            (self._team_gradients(part.count), torch.zeros(len(self.algorithm.figures)))
             for _ in range(more)
         ]
         # In the order of the pieces, so that the sum does not depend on which thread was faster.
         grads = [
-            _sum([grads[position] for grads, _ in found])
+            _sum([grads[position] for grads, _ in results])
             for position in range(len(self.parameters))
         ]
         sums = torch.stack(
-            [sums for _, sums in found] or [torch.zeros(len(self.algorithm.figures))]
+            [sums for _, sums in results] or [torch.zeros(len(self.algorithm.figures))]
         ).sum(0)
         return self._descend(grads, sums)
 
-    def _without_rows(self, count: int) -> Gradients:
-        """Take part in what the others of the team learn; return what this rank's columns of their
-        pictures give.
-        """
+    def _team_gradients(self, count: int) -> Gradients:
+        """Run the pass for the team's other rows and return this rank's share of the gradient."""
         s = self.storage
         obs = {key: x[: s.horizon].flatten(0, 1)[:0] for key, x in s.obs.items()}
         mask = None if s.action_masks is None else s.action_masks[: s.horizon].flatten(0, 1)[:0]
@@ -322,7 +338,7 @@ class Updater:
         return torch.autograd.grad(total / count, self.parameters, allow_unused=True)
 
     def _gradients(self, batch: Batch, count: int | Tensor) -> tuple[Gradients, Tensor]:
-        # Not backward(): threads would add into the same .grad at once.
+        # Not backward(): threads would add into the same .grad concurrently.
         loss, sums = self.loss(self.policy, self.storage.spec, batch, self.section, self.bf16)
         if sums.shape != (len(names := self.algorithm.figures),):
             raise ConfigError(
@@ -332,22 +348,22 @@ class Updater:
         return torch.autograd.grad(loss / count, self.parameters, allow_unused=True), sums
 
     def _descend(self, grads: Gradients, sums: Tensor) -> Tensor:
-        for parameter, grad in zip(
-            self.parameters, grads, strict=True
-        ):  # On all ranks alike, or their norms differ in bits.
+        # The same layout on all ranks, because otherwise their norms differ in the last bits.
+        for parameter, grad in zip(self.parameters, grads, strict=True):
             parameter.grad = None if grad is None else laid_out_as(parameter, grad)
         self._add_up(sums)
         norm = clip_gradients(self.parameters, self.section.max_grad_norm)
         self.optimizer.step()
         return torch.cat([sums, norm.view(1)])
 
-    def _whole_step(self, batch: Batch, count: Tensor) -> Tensor:
-        """A gradient step that reads nothing back."""
+    def _step(self, batch: Batch, count: Tensor) -> Tensor:
+        """Take a gradient step that reads nothing back."""
         return self._descend(*self._gradients(batch, count))
 
     def _own_gradients(self, batch: Batch, count: Tensor) -> Tensor:
-        """Leave the gradients of this rank's samples where the message and `_common_descent` find
-        them; reads nothing back.
+        """Write this rank's gradients where the message and `_shared_descent` read them.
+
+        Reads nothing back.
         """
         grads, sums = self._gradients(batch, count)
         for parameter, grad in zip(self.parameters, grads, strict=True):
@@ -356,19 +372,18 @@ class Updater:
             )
         return sums
 
-    def _common_descent(self) -> None:
-        """Take a step along the gradients of all ranks; reads nothing back."""
+    def _shared_descent(self) -> None:
+        """Take a step along the gradients of all ranks; read nothing back."""
         self._norm.copy_(clip_gradients(self.parameters, self.section.max_grad_norm))
         self.optimizer.step()
 
     def _add_up(self, sums: Tensor) -> None:
-        """Add up the gradients, and the sums in place, of all ranks."""
+        """Sum the gradients, and `sums` in place, over all ranks."""
         if self.ranks.size == 1:
             return
         for parameter in self.parameters:
-            if (
-                parameter.grad is None
-            ):  # Perhaps not so on another rank; the steps of a zero gradient are zero.
+            # Another rank may have a gradient; a step along a zero gradient changes nothing.
+            if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         self.ranks.all_reduce(
             [*(cast(Tensor, parameter.grad) for parameter in self.parameters), sums]
@@ -376,7 +391,7 @@ class Updater:
 
 
 def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
-    """Sum in order; None where the parameter was not used."""
+    """Return the sum in order; None if the parameter was not used."""
     total: Tensor | None = None
     for part in parts:
         if part is not None:
@@ -385,8 +400,9 @@ def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
 
 
 def _explained_variance(returns: Tensor, values: Tensor, ranks: Ranks) -> float:
-    """1: the values predict the returns; 0: no better than their mean. Over the samples of all
-    ranks.
+    """Return the share of the returns' variance that the values explain, over all ranks.
+
+    It is 1 if the values predict the returns, 0 if they are no better than the mean.
     """
     wanted, errors = returns.double(), returns.double() - values.double()
     moments = torch.stack(
