@@ -160,7 +160,7 @@ def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
         path, (run, policies) = read_newest(request.target, Path("runs"), load, note)
         config = run.config
         if request.baseline is None:
-            acting = ev.as_planned(config, policies)
+            acting = ev.with_plans(config, policies)
             actor = ev.PolicyActor(acting, device, request.deterministic, request.seed, run.rows)
             folder = path.parent.parent if path.parent.name == CHECKPOINTS else None
             return Player(config, actor, str(folder or path), folder, path.name, trained[-1])

@@ -211,8 +211,8 @@ def test_a_factory_without_render_mode_is_refused(
     maker = f"tests.commands.test_render:{factory}"
     assert cli.main(["render", maker, "--out", "a.gif"]) == 2
     assert capsys.readouterr().err == (
-        f"puffer-train: {maker} takes no render_mode: give it a parameter render_mode and hand "
-        "that on to the env, which then returns its pictures from render()\n"
+        f"puffer-train: {maker} takes no render_mode: add a parameter render_mode and pass "
+        "it to the env, which then returns its pictures from render()\n"
     )
 
 
@@ -228,7 +228,7 @@ def test_other_faults_of_a_factory_are_named(
     maker = "tests.commands.test_render:make_without_window"
     assert cli.main(["render", maker, "--out", "a.gif"]) == 2
     said = capsys.readouterr().err
-    assert "cannot be made with render_mode='rgb_array': TypeError: no window" in said
+    assert "cannot be created with render_mode='rgb_array': TypeError: no window" in said
 
 
 @pytest.mark.slow
@@ -257,7 +257,7 @@ def test_films_as_mp4(here: Path) -> None:
         ("CartPole-v1 --format gif --draw first:1", "without --draw and --follow"),
         (
             "tests.commands.test_render:Blind --format gif",
-            "has no pictures of its own: its render modes are none",
+            "renders no pictures: its render modes are none",
         ),
         ("tag_grid --baseline best", "tag_grid has random"),
         ("tag_grid --env.num-taggers 0", "num_taggers is 0"),

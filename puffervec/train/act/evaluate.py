@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Evaluation: a policy, or a baseline, acts in fresh envs; rates with 95 % intervals come out. Runs
-in the learner.
+"""Evaluate a policy or a baseline in fresh envs: rates with 95 % intervals.
 
-An env may bring its own evaluation (`NativeEnv.evaluation`), as drive does with rates per scene; it
-is called with an `Actor`. For the others the table shows return, length and what the env itself
-reports, per agent type.
+An env may bring its own evaluation (`NativeEnv.evaluation`), like drive with rates per scene; it is
+called with an `Actor`. For other envs the table shows return, length and the numbers that the env
+reports, per agent type. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -37,25 +36,27 @@ from puffervec.train.policies.distributions import WIDEST_RANGE, ActionSpec
 from puffervec.train.run.trained import load_policies as load_policies
 from puffervec.vec.vector_env import VectorEnv
 
-EVALUATED_AT_ONCE = 16  # Python envs.
+MOST_PYTHON_ENVS = 16  # Python envs that are evaluated together.
 MEANINGS = {
-    "episodes": "whole episodes that were played",
+    "episodes": "number of whole episodes",
     "return": "sum of the rewards of an episode",
     "length": "steps of an episode",
 }
-MOST_STEPS = 100_000  # Of an env until it ends an episode; some never do.
+MOST_STEPS = 100_000  # Steps until an env ends an episode; some never do.
 
 
 @dataclasses.dataclass(frozen=True)
 class TypeRates:
-    """Return and length of one agent type, each as mean and half the width of the 95 % interval
-    (NaN: there is none).
+    """Return and length of one agent type.
 
-    agent_type: number of the type; in a Python env the agent's place in `possible_agents`.
-    name: of the type, "" where it has none.
-    reported: what the env itself says of an episode, likewise: the episode records of a C env, the
-        numeric infos of a Python env. A Python env may report a number at each step: it counts by
-        its mean over the episode.
+    Each is a mean and half the width of its 95 % interval, NaN if there is none.
+
+    Attributes:
+        agent_type: Number of the type; in a Python env the agent's index in `possible_agents`.
+        name: Name of the type, "" if it has none.
+        reported: The numbers that the env reports on an episode, in the same form: the episode
+            records of a C env, the numeric infos of a Python env. A number that a Python env
+            reports at each step counts by its mean over the episode.
     """
 
     agent_type: int
@@ -66,8 +67,8 @@ class TypeRates:
     reported: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
 
-def as_planned(config: TrainConfig, policies: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what acts for a run's policies, as its `train.plan` says."""
+def with_plans(config: TrainConfig, policies: Mapping[str, Any]) -> dict[str, Any]:
+    """Wrap a run's policies as its `train.plan` says."""
     return {
         name: policy_wrapper(config.of_policy(name).train.plan)(policy)
         for name, policy in policies.items()
@@ -75,8 +76,10 @@ def as_planned(config: TrainConfig, policies: Mapping[str, Any]) -> dict[str, An
 
 
 def evaluate_any(config: TrainConfig, actor: Actor, episodes: int, seed: int) -> Report:
-    """Evaluate an env by return, length and what it reports itself. Raises: ConfigError: see
-    `evaluate_python`.
+    """Evaluate an env by return, length and the numbers that it reports.
+
+    Raises:
+        ConfigError: See `evaluate_python`.
     """
     if config.python:
         column, rates = "agent", evaluate_python(config, actor, episodes, seed)
@@ -86,22 +89,22 @@ def evaluate_any(config: TrainConfig, actor: Actor, episodes: int, seed: int) ->
             evaluate_generic(config.target, config.env, actor, episodes, seed),
         )
     remarks = ["means with 95 % intervals"]
-    if episodes > 1 and rates and all(math.isnan(found.length[1]) for found in rates):
+    if episodes > 1 and rates and all(math.isnan(own.length[1]) for own in rates):
         remarks = [
-            f"all {episodes} episodes are the same one, so there are no intervals: neither env "
-            "nor actor draws anything"
+            f"all {episodes} episodes are identical, so there are no intervals: neither env nor "
+            "actor draws random numbers"
         ]
         remarks[0] += " (--sample draws a policy's actions)"
     rows = []
-    for found in rates:
+    for own in rates:
         row: dict[str, Cell] = {
-            column: found.name or str(found.agent_type),
-            "episodes": found.episodes,
+            column: own.name or str(own.agent_type),
+            "episodes": own.episodes,
         }
         for name, (mean, half) in {
-            "return": found.episode_return,
-            "length": found.length,
-            **found.reported,
+            "return": own.episode_return,
+            "length": own.length,
+            **own.reported,
         }.items():
             row[name if name not in row else ENV + name] = Interval(mean, mean - half, mean + half)
         rows.append(row)
@@ -118,24 +121,29 @@ def evaluate_generic(
 ) -> list[TypeRates]:
     """Run `episodes` whole episodes in this process and return rates per agent type.
 
-    Args: num_envs: how many run at once, at most. Each runs a number of episodes that is settled
-        before, so that short ones are not favoured.
-    Returns: rates; without intervals (NaN) where all episodes are the same one.
-    Raises: ConfigError where an env does not end an episode within MOST_STEPS.
+    Args:
+        num_envs: Maximum number of envs that run together. The number of episodes of each is fixed
+            beforehand, so that short ones are not favoured.
+
+    Returns:
+        Rates; without intervals (NaN) if all episodes are identical.
+
+    Raises:
+        ConfigError: An env does not end an episode within MOST_STEPS.
     """
     num_envs = min(num_envs, episodes)
-    rounds, alike = _shares(episodes, num_envs), _Alike(num_envs)
+    rounds, same = _shares(episodes, num_envs), _Sameness(num_envs)
     records, finished = [], np.zeros(num_envs, np.int64)
     with puffervec.make(
         target, env_kwargs=env_config, backend="serial", num_envs=num_envs, seed=seed
     ) as vec:
-        for obs, *_, infos, _, _ in _received(target, vec, actor, seed, rounds, finished):
-            alike.look(obs)
+        for obs, *_, infos, _, _ in _play(target, vec, actor, seed, rounds, finished):
+            same.compare(obs)
             if infos:
                 batch = infos.episodes
                 records.append(batch[batch["episode"] < rounds[batch["env"]]])
                 np.maximum.at(finished, batch["env"], batch["episode"].astype(np.int64) + 1)
-        return alike.applied(
+        return same.without_intervals(
             _rates(np.concatenate(records), vec.env.agent_types, vec.spec.record_names)
         )
 
@@ -145,48 +153,49 @@ def _shares(episodes: int, envs: int) -> np.ndarray:
     return np.full(envs, episodes // envs) + (np.arange(envs) < episodes % envs)
 
 
-class _Alike:
-    """Tells whether all envs of an evaluation went through the same episode: then one is as good as
-    many.
+class _Sameness:
+    """Detects whether all envs of an evaluation went through the same episode.
+
+    One episode is then as good as many.
     """
 
     def __init__(self, envs: int) -> None:
-        self._envs, self._alike = envs, envs > 1
+        self._envs, self._same = envs, envs > 1
 
-    def look(self, obs: Any) -> None:
-        """Compare the observations that all envs have just given: an array of rows, or a dict of
-        such.
-        """
+    def compare(self, obs: Any) -> None:
+        """Compare the latest observations of all envs: an array of rows, or a dict of arrays."""
         if isinstance(obs, Mapping):
             for part in obs.values():
-                self.look(part)
-        elif self._alike:
+                self.compare(part)
+        elif self._same:
             rows = np.ascontiguousarray(obs).view(np.uint8).reshape(self._envs, -1)
-            self._alike = bool((rows == rows[:1]).all())
+            self._same = bool((rows == rows[:1]).all())
 
-    def applied(self, rates: list[TypeRates]) -> list[TypeRates]:
-        """Return the rates, without intervals where all was alike."""
-        if not self._alike:
+    def without_intervals(self, rates: list[TypeRates]) -> list[TypeRates]:
+        """Return the rates, without intervals if all episodes were identical."""
+        if not self._same:
             return rates
         return [
             dataclasses.replace(
-                found,
-                episode_return=(found.episode_return[0], math.nan),
-                length=(found.length[0], math.nan),
-                reported={name: (mean, math.nan) for name, (mean, _) in found.reported.items()},
+                own,
+                episode_return=(own.episode_return[0], math.nan),
+                length=(own.length[0], math.nan),
+                reported={name: (mean, math.nan) for name, (mean, _) in own.reported.items()},
             )
-            for found in rates
+            for own in rates
         ]
 
 
-def _received(
+def _play(
     target: str, vec: VectorEnv, actor: Actor, seed: int, rounds: np.ndarray, finished: np.ndarray
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield what each `recv` returns until each env has run its `rounds` of episodes; the caller
-    counts them in `finished`.
+    """Yield the results of each `recv` until each env has run its `rounds` of episodes.
 
-    Raises: ConfigError where an env does not end one: what the others did would favour short
-        episodes.
+    The caller counts them in `finished`.
+
+    Raises:
+        ConfigError: An env does not end an episode; the results of the others would favour short
+            ones.
     """
     actor.reset(vec)
     vec.async_reset(seed)
@@ -205,14 +214,17 @@ def _received(
 
 
 def _rates(
-    found: np.ndarray, names: Sequence[str], record_names: Sequence[str] = ()
+    records: np.ndarray, names: Sequence[str], record_names: Sequence[str] = ()
 ) -> list[TypeRates]:
-    """Return rates per agent type from episode records. Args: names: of the types; record_names: of
-    the records' values.
+    """Return rates per agent type from episode records.
+
+    Args:
+        names: Names of the types.
+        record_names: Names of the records' values.
     """
     rates = []
-    for kind in np.unique(found["agent_type"]).tolist():
-        own = found[found["agent_type"] == kind]
+    for kind in np.unique(records["agent_type"]).tolist():
+        own = records[records["agent_type"] == kind]
         reported = {name: mean_interval(own["values"][:, i]) for i, name in enumerate(record_names)}
         name = names[kind] if kind < len(names) else ""
         rates.append(
@@ -229,13 +241,15 @@ def _rates(
 
 
 def evaluate_python(config: TrainConfig, actor: Actor, episodes: int, seed: int) -> list[TypeRates]:
-    """`evaluate_generic` for the Python env of a run: records are made from rewards, flags and
-        infos.
+    """Do the same as `evaluate_generic` for a Python env.
 
-    Raises: ConfigError where an env does not end an episode within MOST_STEPS.
+    Records come from rewards, flags and infos.
+
+    Raises:
+        ConfigError: An env does not end an episode within MOST_STEPS.
     """
-    envs = min(EVALUATED_AT_ONCE, episodes)
-    rounds, alike = _shares(episodes, envs), _Alike(envs)
+    envs = min(MOST_PYTHON_ENVS, episodes)
+    rounds, same = _shares(episodes, envs), _Sameness(envs)
     maker = config.creator or config.target
     with puffervec.make(
         maker, env_kwargs=config.env, backend="serial", num_envs=envs, seed=seed
@@ -243,42 +257,42 @@ def evaluate_python(config: TrainConfig, actor: Actor, episodes: int, seed: int)
         agents = vec.spec.agents
         tracker, numbers = EpisodeTracker(envs * agents), EpisodeNumbers(envs)
         records, finished = [np.zeros(0, RECORD_DTYPE)], np.zeros(envs, np.int64)
-        for received in _received(config.target, vec, actor, seed, rounds, finished):
+        for received in _play(config.target, vec, actor, seed, rounds, finished):
             obs, rewards, terminals, truncations, infos, _, masks = received
-            alike.look(obs)
+            same.compare(obs)
             batch = as_records(tracker.step(rewards, terminals, truncations, masks), agents)
             records.append(batch[finished[batch["env"]] < rounds[batch["env"]]])
             ended = ~(masks & ~(terminals | truncations)).reshape(envs, agents).any(1)
             numbers.step(infos.numeric, ended, finished < rounds)
             finished += ended
         names = tuple(str(agent) for agent in getattr(vec.driver_env, "possible_agents", ()))
-    found = np.concatenate(records)
-    found["agent_type"] = found["slot"]
+    every = np.concatenate(records)
+    every["agent_type"] = every["slot"]
     rates = [
         dataclasses.replace(own, reported=numbers.of(names, own.agent_type))
-        for own in _rates(found, names)
+        for own in _rates(every, names)
     ]
-    return alike.applied(rates)
+    return same.without_intervals(rates)
 
 
 class RandomActor:
-    """Draws every action uniformly."""
+    """An actor that draws every action uniformly."""
 
     def __init__(self, seed: int) -> None:
-        """Args: seed: of the draws."""
+        """Start a generator with `seed`."""
         self._random = np.random.default_rng(seed)
 
     def reset(self, vec: Any) -> None:
-        """Nothing to forget."""
+        """Do nothing: there is no memory."""
 
     def act(self, obs: Any, vec: Any) -> Any:
-        """Draw for all groups of the half last received."""
+        """Draw actions for all groups of the half last received."""
         half = vec.halves[vec.half]
-        drawn = {
+        actions = {
             group.name: self._draw(group, len(half.groups[group.name].rewards))
             for group in vec.spec.groups
         }
-        return next(iter(drawn.values())) if len(drawn) == 1 else drawn
+        return next(iter(actions.values())) if len(actions) == 1 else actions
 
     def _draw(self, group: Any, rows: int) -> np.ndarray:
         spec = ActionSpec.of(group)

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A trained policy for use in Python: `policy = puffervec.train.load_policy("runs/NAME")`,
-`policy.act(observations)`.
+"""Load a trained policy for use in Python: `load_policy("runs/NAME").act(observations)`.
 
-Actions are chosen as `puffer-train eval` chooses them (acting.py). given.py reads what `act` is
-given. docs/training.md shows the loops that people write.
+It chooses actions like `puffer-train eval` (acting.py); batch.py reads the arguments of `act`.
+docs/training.md shows typical loops.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from torch import nn
 from puffervec.core.spec import GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.train.act.acting import PolicyActor
+from puffervec.train.act.batch import Batch, flags, read_batch, read_masks
 from puffervec.train.act.evaluate import load_policies
-from puffervec.train.act.given import Batch, flags, read_batch, read_masks
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import as_evaluated, spec_hash
 from puffervec.train.device.device import choose_device
@@ -32,15 +31,16 @@ from puffervec.vec.vector_env import VectorEnv
 
 
 class LoadedPolicy:
-    """A trained policy, or the policies of an env with several groups of rows or of a run with
-    `policy.map`.
+    """A trained policy, or the policies of an env with several row groups or a `policy.map`.
 
     Attributes:
-        config: of the run, with the settings of its env's evaluation (drive: held-out scenes).
-        checkpoint: the folder it was read from. device: where the networks are.
-        policies: the networks by name, for use by hand (see puffervec.train.policies.protocol).
-        observation_space, action_space: of one row, as the env declares them; Dicts by policy where
-            there are several.
+        config: Config of the run, with the settings of its env's evaluation (drive: held-out
+            scenes).
+        checkpoint: The folder that it was read from.
+        device: The device of the networks.
+        policies: The networks by name, for direct use (see puffervec.train.policies.protocol).
+        observation_space, action_space: Spaces of one row, as the env declares them; Dicts by
+            policy if there are several.
     """
 
     def __init__(
@@ -50,21 +50,23 @@ class LoadedPolicy:
         policies: dict[str, nn.Module],
         seed: int,
     ) -> None:
-        """Made by `load_policy`."""
+        """Take over what `load_policy` has loaded."""
         self.config, self.device, self._spec = run.config, run.device, run.spec
         self.checkpoint, self.policies = checkpoint, policies
         self._groups = {name: own.group for name, own in run.rows.items()}
         self._actor = PolicyActor(policies, run.device, True, seed, run.rows)
-        self._agents: dict[Any, int] = {}  # row numbers of agents that were given by name
-        self._rows: dict[str, int] = {}  # rows that a policy with memory was last given
-        self._fitting: set[str] = set()  # hashes of specs that fit
-        self.observation_space, self.action_space = (
-            self._space("observation"),
-            self._space("action"),
-        )
+        self._agents: dict[Any, int] = {}  # Row numbers of agents with names.
+        self._rows: dict[str, int] = {}  # Number of rows of a policy with memory.
+        self._matching: set[str] = set()  # Hashes of specs that fit.
+        self.observation_space = self._space("observation")
+        self.action_space = self._space("action")
 
     def _space(self, what: str) -> gymnasium.Space[Any]:
-        """The space of one row as the env declares it. Args: what: observation or action."""
+        """Return the space of one row as the env declares it.
+
+        Args:
+            what: observation or action.
+        """
         plans = {
             name: (getattr(g, f"{what}_plan"), getattr(g, f"{what}_space"))
             for name, g in self._groups.items()
@@ -80,15 +82,19 @@ class LoadedPolicy:
 
     @property
     def remembers(self) -> bool:
-        """True where a policy has memory: then `act` must be told where episodes begin."""
+        """Return whether a policy has memory: `act` must then know where episodes begin."""
         return any(self._actor.actor(name, group).remembers for name, group in self._groups.items())
 
     def reset(self, rows: Any = None) -> None:
-        """Forget: what `act` is given next begins an episode.
+        """Clear memory: the next observations begin episodes.
 
-        Args: rows: (n,) bool or row numbers, or agents by name; None, or a vector env: all rows,
-            and how many there were. So this is an actor, as the evaluations of C envs take one.
-        Raises: ConfigError for some rows where there are several policies.
+        Args:
+            rows: (n,) bool or row numbers, or names of agents. None, or a vector env, stands for
+                all rows and clears their number; with a vector env this is the `reset` of an
+                evaluation's actor.
+
+        Raises:
+            ConfigError: Only some rows, but there are several policies.
         """
         if rows is None or isinstance(rows, VectorEnv):
             self._actor.reset()
@@ -97,7 +103,7 @@ class LoadedPolicy:
             return
         if len(self._groups) > 1:
             raise ConfigError(
-                "rows of several policies are forgotten all together: call reset() without rows"
+                "several policies cannot forget single rows: call reset() without rows"
             )
         ((name, group),) = self._groups.items()
         if isinstance(rows, (list, tuple, set)) and all(row in self._agents for row in rows):
@@ -120,35 +126,37 @@ class LoadedPolicy:
         """Return actions for observations.
 
         Args:
-            observations: of one row or a batch, NumPy arrays or tensors: one observation of
-                `observation_space`, as a Gymnasium env gives it; a batch of n of them, each leaf
-                (n, ...), as Gymnasium's vector envs give it; {agent: observation}, as a PettingZoo
-                ParallelEnv gives it; (n, ...) rows, as `recv` and `reset` of `puffervec.make` give
-                them; where there are several policies: a dict of these by policy (named like its
-                row group, or in `policy.map`), all or some of them.
-            vec: the vector env of `puffervec.make` that the observations were just received from.
+            observations: NumPy arrays or tensors. One observation of `observation_space`, as from a
+                Gymnasium env; or a batch of n, each leaf (n, ...), as from Gymnasium's vector envs;
+                or {agent: observation}, as from a PettingZoo ParallelEnv; or (n, ...) rows, as from
+                `recv` and `reset` of `puffervec.make`. With several policies a dict of these by
+                policy (named after its row group, or in `policy.map`), for all or some of them.
+            vec: The vector env of `puffervec.make` that the observations were just received from.
                 Ends of episodes, absent agents and action masks are then read from it, with any
                 number of buffers; leave the next three out.
             done: (n,) bool, or one for a single observation: the episode ended with this
-                observation, or the agent is absent. Its action is 0, and what the row remembers is
-                forgotten before its next one. For vector envs that reset in the
-                next step: terminations | truncations.
-            reset: (n,) bool: this observation is the first of an episode. For vector envs that
-                reset in the same step:
-                terminations | truncations. All rows begin anew at first, and after `reset()`.
-            action_mask: (n, choices), 0 is forbidden. Needed where the policy was trained with
-            masks.
-            deterministic: the likeliest action, as `puffer-train eval` takes it; False: one drawn
+                observation, or the agent is absent. Its action is 0, and its state is cleared
+                before its next observation. For vector envs with next-step autoreset: terminations
+                | truncations.
+            reset: (n,) bool: this observation is the first of an episode. For vector envs with
+                same-step autoreset: terminations | truncations. All rows begin an episode at first,
+                and after `reset()`.
+            action_mask: (n, choices), 0 is forbidden. Required if the policy was trained with
+                masks.
+            deterministic: Take the most likely action, like `puffer-train eval`; False draws one
                 from the policy.
+
         Returns:
-            One action of `action_space` for one observation, ready for `env.step`. For a batch as
-            Gymnasium batches actions, each leaf (n, ...). {agent: action} for agents by name. For
-            rows, and with `vec`: (n,) or (n, D) as `send` takes them. Dicts by policy where there
-            are several (with `vec`: by row group). Arrays are fresh.
+            One action of `action_space` for a single observation, ready for `env.step`. For a batch
+            a batch of actions in Gymnasium's form, each leaf (n, ...). {agent: action} for agents
+            with names. For rows, and with `vec`, (n,) or (n, D) for `send`. Dicts by policy if
+            there are several (with `vec`: by row group). Arrays are new.
+
         Raises:
-            SpaceMismatchError (a ConfigError): observations of another structure, shape or dtype;
-            the message names what is expected. ConfigError: flags or masks of another shape,
-            another number of rows than a policy with memory remembers, or a `vec` of another env.
+            SpaceMismatchError: A ConfigError: observations have another structure, shape or dtype;
+                the message names the expected one.
+            ConfigError: Flags or masks have another shape, the number of rows differs from that of
+                a policy with memory, or `vec` is of another env.
         """
         self._actor.deterministic = deterministic
         if vec is not None:
@@ -200,11 +208,11 @@ class LoadedPolicy:
                 [self._agents.setdefault(agent, len(self._agents)) for agent in batch.agents],
                 np.int64,
             )
-        known = self._rows.setdefault(name, batch.count) if remembers else batch.count
-        if known != batch.count:
+        expected = self._rows.setdefault(name, batch.count) if remembers else batch.count
+        if expected != batch.count:
             raise ConfigError(
-                f"{batch.count} observations, but the policy remembers {known} rows: call "
-                "policy.reset() before it acts for other ones"
+                f"{batch.count} observations, but the policy remembers {expected} rows: call "
+                "policy.reset() before it acts for others"
             )
         return np.arange(batch.count)
 
@@ -212,32 +220,32 @@ class LoadedPolicy:
         if not isinstance(vec, VectorEnv):
             raise ConfigError(
                 f"act: vec is a {type(vec).__name__}: give a vector env of puffervec.make; for "
-                "others leave it out, give done"
+                "others leave vec out and give done"
             )
-        found = spec_hash(vec.spec)
-        if found in self._fitting:
+        own_hash = spec_hash(vec.spec)
+        if own_hash in self._matching:
             return
-        if found != spec_hash(self._spec):
+        if own_hash != spec_hash(self._spec):
             raise ConfigError(
                 f"act: the policy was trained in {self.config.target} with observations "
                 f"{self.observation_space} and actions {self.action_space}; vec has "
                 f"{vec.single_observation_space} and {vec.single_action_space}"
             )
-        self._fitting.add(found)
+        self._matching.add(own_hash)
 
     def _check_groups(self, observations: Any) -> None:
-        known = list(self._groups)
+        names = list(self._groups)
         if (
             not isinstance(observations, Mapping)
             or not observations
-            or not set(observations) <= set(known)
+            or not set(observations) <= set(names)
         ):
             what = (
                 list(observations)
                 if isinstance(observations, Mapping)
                 else type(observations).__name__
             )
-            raise ConfigError(f"observations are {what}: give a dict by policy, of {known}")
+            raise ConfigError(f"observations are {what}: give a dict by policy, of {names}")
 
 
 def _part(value: Any, policy: str) -> Any:
@@ -255,22 +263,23 @@ def load_policy(
 ) -> LoadedPolicy:
     """Return the trained policy of a run.
 
-    A run folder alone runs no code: an env or a network of yours is imported only if you name it
-        here.
+    A run folder alone runs no code: a custom env or network is imported only if you name it here.
 
     Args:
-        run: run folder, checkpoint folder (also one that was copied elsewhere), or "latest" for the
-        newest run in `runs`.
+        run: Run folder, checkpoint folder (also a copied one), or "latest" for the newest run in
+            `runs`.
         device: cpu, cuda, cuda:N, or auto.
-        seed: of drawn actions, for `act(deterministic=False)`.
-        env: the run's env where it is code of yours: "module:factory" as the run has it, or the
-            class or function itself. A Python env is made once, to see its spaces.
-        policy: the run's network where it is code of yours: "module:Class" as the run has it, or
-            the module that the weights are put into (a dict by policy where there are several).
-        settings: of the env, where they are to differ from those of the run and its evaluation:
-            {"scenes": FOLDER}. What the run was trained on is not looked at, and may be gone.
-    Raises: CheckpointError, ConfigError: there is no whole checkpoint, it does not fit, or it names
-        code that is not given.
+        seed: Seed of drawn actions, for `act(deterministic=False)`.
+        env: The run's env if it is custom code: its "module:factory" in the run, or the class or
+            function itself. A Python env is created once, to read its spaces.
+        policy: The run's network if it is custom code: its "module:Class" in the run, or a module
+            that receives the weights (a dict by policy if there are several).
+        settings: Settings of the env that differ from those of the run and its evaluation:
+            {"scenes": FOLDER}. The training data is not read and may be gone.
+
+    Raises:
+        CheckpointError, ConfigError: There is no whole checkpoint, it does not fit, or it names
+            code that the arguments do not.
     """
     where = choose_device(device)
     trusted = tuple(name for name in (env, policy) if isinstance(name, str))

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Films of Gymnasium envs, from the pictures that they make themselves (`render_mode="rgb_array"`).
+"""Film Gymnasium envs by the pictures that they render themselves (`render_mode="rgb_array"`).
+
 Runs in the learner.
 """
 
@@ -19,7 +20,7 @@ from puffervec.train.config.target import guarded, name_of
 from puffervec.vec.vector_env import VectorEnv
 from puffervec.viewing.render.painter import LINE_PX, MARGIN_PX, PAPER, add_head
 
-MODE, FPS = "rgb_array", 30.0  # FPS: where the env does not say it
+MODE, FPS = "rgb_array", 30.0  # The rate applies if the env does not declare one.
 
 
 def _refuses_mode(error: TypeError) -> bool:
@@ -29,8 +30,11 @@ def _refuses_mode(error: TypeError) -> bool:
 
 
 class OwnPictures:
-    """One episode of a Gymnasium env. Attributes: steps: taken so far. fps: steps per second, as
-    the env says.
+    """One episode of a Gymnasium env.
+
+    Attributes:
+        steps: Steps taken so far.
+        fps: Steps per second, as the env declares.
     """
 
     def __init__(
@@ -41,10 +45,14 @@ class OwnPictures:
         seed: int,
         most_steps: int,
     ) -> None:
-        """Make the env and reset it.
+        """Create the env and reset it.
 
-        Args: maker, kwargs: as for `puffervec.make`. most_steps: what takes longer is left there.
-        Raises: ConfigError: the env has no such pictures.
+        Args:
+            maker, kwargs: See `puffervec.make`.
+            most_steps: Maximum length of the episode; a longer one is cut off.
+
+        Raises:
+            ConfigError: The env has no such pictures.
         """
         self.steps, self.fps = 0, FPS
         target = maker if isinstance(maker, str) else name_of(maker)
@@ -52,24 +60,24 @@ class OwnPictures:
         settings = {**(kwargs or {}), "render_mode": MODE}
         self._vec = guarded(
             target,
-            f"cannot be made with render_mode={MODE!r}",
-            lambda: self._made(target, maker, settings, seed),
+            f"cannot be created with render_mode={MODE!r}",
+            lambda: self._make(target, maker, settings, seed),
         )
         env = self._vec.driver_env
         modes = env.metadata.get("render_modes", [])
         if MODE not in modes:
             self._vec.close()
             raise ConfigError(
-                f"{target} has no pictures of its own: its render modes are "
+                f"{target} renders no pictures: its render modes are "
                 f"{', '.join(map(str, modes)) or 'none'}"
             )
         self.fps = float(env.metadata.get("render_fps") or FPS)
 
     @staticmethod
-    def _made(
+    def _make(
         target: str, maker: str | Callable[..., Any], settings: dict[str, Any], seed: int
     ) -> VectorEnv:
-        """Make the env. Raises: ConfigError: its factory takes no `render_mode`."""
+        """Create the env, or raise ConfigError if its factory takes no `render_mode`."""
         try:
             return puffervec.make(
                 maker, env_kwargs=settings, backend="serial", num_envs=1, seed=seed
@@ -78,14 +86,15 @@ class OwnPictures:
             if not _refuses_mode(error):
                 raise
             raise ConfigError(
-                f"{target} takes no render_mode: give it a parameter render_mode and hand that on "
-                "to the env, which then returns its pictures from render()"
+                f"{target} takes no render_mode: add a parameter render_mode and pass it to the "
+                "env, which then returns its pictures from render()"
             ) from error
 
     def pictures(self, title: str, size: tuple[int, int] | None) -> Iterator[Image.Image]:
-        """Play the episode, and yield a picture for each of its moments.
+        """Play the episode and yield a picture for each of its moments.
 
-        Args: size: of a picture in pixels, None for that of the env's own and a head.
+        Args:
+            size: Size of a picture in pixels; None for the env's own plus a title.
         """
         vec = self._vec
         self._actor.reset(vec)
@@ -105,29 +114,28 @@ class OwnPictures:
 
     def _picture(self, title: str, total: float, size: tuple[int, int] | None) -> Image.Image:
         try:
-            shown = self._vec.driver_env.render()
+            pixels = self._vec.driver_env.render()
         except Exception as error:
             raise ConfigError(
                 f"{title}: its render() failed: {' '.join(str(error).split())}"
             ) from error
         if not (
-            isinstance(shown, np.ndarray)
-            and shown.dtype == np.uint8
-            and shown.ndim == 3
-            and shown.shape[2] == 3
+            isinstance(pixels, np.ndarray)
+            and pixels.dtype == np.uint8
+            and pixels.ndim == 3
+            and pixels.shape[2] == 3
         ):
             raise ConfigError(
-                f"{title}: its render() gave {type(shown).__name__}: uint8 of (height, width, 3) "
-                "is wanted"
+                f"{title}: its render() returned {type(pixels).__name__}: must be uint8 of shape "
+                "(height, width, 3)"
             )
-        own = Image.fromarray(shown)
+        own = Image.fromarray(pixels)
         head = 2 * LINE_PX + 2 * MARGIN_PX
         room = (own.width + own.width % 2, own.height + own.height % 2)
         if size is not None:
             room = size[0] - 2 * MARGIN_PX, size[1] - head
-            larger = (
-                room[0] >= 2 * own.width and room[1] >= 2 * own.height
-            )  # pixels of old games stay pixels
+            # Pixels of old games stay sharp.
+            larger = room[0] >= 2 * own.width and room[1] >= 2 * own.height
             own = ImageOps.contain(
                 own, room, Image.Resampling.NEAREST if larger else Image.Resampling.LANCZOS
             )

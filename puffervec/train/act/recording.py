@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Runs episodes and keeps what there is to draw of them: the states of one, and the numbers of all.
+"""Run episodes and record what a drawing needs: the states of one, and the numbers of all.
+
 Runs in the learner.
 """
 
@@ -22,14 +23,14 @@ from puffervec.viewing.render.episode import Episode, Moment
 
 @dataclass(frozen=True)
 class Recording:
-    """What was seen of the first episode of every env.
+    """The recording of the first episode of every env.
 
     Attributes:
-        states: of the first env, as `peek` gives them: after the reset and after each step to the
-        end of its episode.
-        numbers: of all envs, (steps + 1, envs) float64 by name; an env whose episode is over keeps
-        its last numbers.
-        env, config: by which `moments` draws.
+        states: States of the first env from `peek`: after the reset and after each step to the end
+            of its episode.
+        numbers: Numbers of all envs, (steps + 1, envs) float64 by name; an env whose episode is
+            over keeps its last numbers.
+        env, config: `moments` draws with them.
     """
 
     env: NativeEnv
@@ -38,12 +39,16 @@ class Recording:
     numbers: dict[str, np.ndarray]
 
     def episode(self) -> Episode:
-        """The first episode as it began. Raises: ConfigError: see `Episode`."""
+        """Return the first episode at its beginning.
+
+        Raises:
+            ConfigError: See `Episode`.
+        """
         assert self.env.drawing is not None
         return Episode(self.env.name, self.env.drawing, self.config, self.states[0])
 
     def moments(self) -> Iterator[Moment]:
-        """What there is to see of the first episode, step by step: one for each state."""
+        """Yield the moments of the first episode, one for each state."""
         episode = self.episode()
         yield episode.moment
         for state in self.states[1:]:
@@ -55,10 +60,14 @@ def record(
 ) -> Recording:
     """Run an episode in each of `episodes` envs, in this process.
 
-    Args: env: with a drawing. config: its settings; of an env with tasks each is of its own task,
-        counted round. most_steps: of an episode; what takes longer is left there.
-    Raises: ConfigError: the env refuses its settings, or its drawing failed. WorkerError: an env
-        failed.
+    Args:
+        env: An env with a drawing.
+        config: Its settings; if it has tasks, each env gets the next task, cyclically.
+        most_steps: Maximum length of an episode; longer ones are cut off.
+
+    Raises:
+        ConfigError: The env refuses its settings, or its drawing failed.
+        WorkerError: An env failed.
     """
     with puffervec.make(
         env, env_kwargs=config, backend="serial", num_envs=episodes, seed=seed
@@ -72,30 +81,30 @@ def record(
         obs = vec.recv()[0]
         drawing, starts = env.drawing, [vec.peek(number) for number in range(episodes)]
         assert drawing is not None
-        shown = [Episode(env.name, drawing, vec.config, state) for state in starts]
+        drawn = [Episode(env.name, drawing, vec.config, state) for state in starts]
         states, running = starts[:1], np.ones(episodes, np.bool_)
-        numbers = [[episode.moment.numbers for episode in shown]]
+        numbers = [[episode.moment.numbers for episode in drawn]]
         while running.any() and len(numbers) <= most_steps:
             vec.send(actor.act(obs, vec))
             obs = vec.recv()[0]
             newest = [vec.peek(number) if running[number] else None for number in range(episodes)]
             if newest[0] is not None:
                 states.append(newest[0])
-            pairs = zip(shown, newest, numbers[-1], strict=True)
+            pairs = zip(drawn, newest, numbers[-1], strict=True)
             numbers.append(
                 [
                     last if state is None else episode.numbers(state)
                     for episode, state, last in pairs
                 ]
             )
-            running &= _going_on(vec)
+            running &= _act_next(vec)
         names = numbers[0][0]
         if odd := next(
             (one for step in numbers for one in step if one.keys() != names.keys()), None
         ):
             raise ConfigError(
-                f"{env.name}: its drawing gave numbers of {', '.join(names)}, and later of "
-                f"{', '.join(odd)}"
+                f"{env.name}: its drawing returned numbers of {', '.join(names)}, and later of "
+                f"{', '.join(odd)}: return the same names at every step"
             )
         columns = {
             name: np.array([[one[name] for one in step] for step in numbers]) for name in names
@@ -103,12 +112,12 @@ def record(
         return Recording(env, vec.config, states, columns)
 
 
-def _going_on(vec: VectorEnv) -> np.ndarray:
-    """Which envs have a row that acts in the next step, (envs,) bool."""
+def _act_next(vec: VectorEnv) -> np.ndarray:
+    """Return which envs have a row that acts in the next step, (envs,) bool."""
     groups = vec.halves[0].groups.values()
     acting = [
         (rows.masks & ~(rows.terminals | rows.truncations)).reshape(vec.num_envs, -1).any(1)
         for rows in groups
     ]
-    going_on: np.ndarray = np.any(acting, axis=0)
-    return going_on
+    running: np.ndarray = np.any(acting, axis=0)
+    return running

@@ -377,8 +377,7 @@ class InfoMeans:
 
         Args:
             agents: Names that are left out of the path, so that the numbers of all agents of a
-                parallel env
-                are averaged.
+                parallel env are averaged.
         """
         self._agents = {agent for agent in agents if isinstance(agent, str)}
         self._parts: dict[str, deque[tuple[float, int]]] = {}

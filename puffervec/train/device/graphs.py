@@ -34,8 +34,7 @@ def recording(
 
     Args:
         generator: The device generator that the body draws from; None if it draws nothing or uses
-            the
-            device's default generator.
+            the device's default generator.
     """
     graph = torch.cuda.CUDAGraph()
     if generator is not None:

@@ -81,8 +81,7 @@ class SyncReport:
         level: How they were detected.
         ended: False if the work could not continue, so that only the operations before are known.
         note: Why it could not continue, or why nothing could be detected; "" if the work asked for
-            a
-            number that does not exist.
+            a number that does not exist.
     """
 
     found: tuple[Sync, ...]
@@ -130,8 +129,7 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
         found: Operations that wait.
         meant: Operations that wait and are expected to.
         operations: Number of operations that compute, each at least one kernel on a GPU. Views
-            compute
-            nothing.
+            compute nothing.
     """
 
     def __init__(self, expected: Collection[Meant] = ()) -> None:
@@ -139,8 +137,7 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
         Args:
             expected: Operations that may wait, also in functions called from there. Copies are
-                expected
-                only if they are non_blocking.
+                expected only if they are non_blocking.
         """
         super().__init__()  # type: ignore[no-untyped-call]
         self.expected = tuple(expected)

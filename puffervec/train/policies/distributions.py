@@ -64,8 +64,7 @@ class ActionSpec:
         Args:
             group: A group of `vec.spec`.
             joint: Draw a multi-discrete action as one of all combinations (`policy.joint`); other
-                kinds
-                stay as they are.
+                kinds stay as they are.
 
         Raises:
             ConfigError: There are more than MOST_COMBINATIONS.
@@ -128,8 +127,7 @@ class ActionMap:
         Args:
             device: Device of the drawn actions.
             dtype: The env's dtype, in which actions are clipped: a bound rounded to another dtype
-                could lie
-                outside.
+                could lie outside.
         """
         self.spec, self.dtype = spec, dtype
         self._start = torch.tensor(spec.start, device=device) if spec.start else None

@@ -56,8 +56,7 @@ def policy_rows(spec: EnvSpec, config: TrainConfig | None = None) -> dict[str, P
 
     Raises:
         ConfigError: The map leaves an agent out, assigns it twice, or names an unknown one; or
-            there are
-            settings for an unknown policy.
+            there are settings for an unknown policy.
     """
     config = config or TrainConfig("", {})
     entries = explicit_map(spec, config.policy.map)
@@ -89,8 +88,7 @@ def explicit_map(spec: EnvSpec, policy_map: Sequence[str] | AgentMap) -> tuple[s
 
     Args:
         policy_map: `policy.map`, or the function. Its argument is the agent's name in a parallel
-            env,
-            the row in a C env.
+            env, the row in a C env.
 
     Raises:
         ConfigError: The function does not exist, fails, or does not return a name.

@@ -117,7 +117,7 @@ def test_evaluations_act_through_plans(small: Small) -> None:
         config = small("cartpole", train={"plan": mode})
         torch.manual_seed(0)
         with Trainer(config) as trainer:
-            acting = evaluate.as_planned(config, trainer.policies)
+            acting = evaluate.with_plans(config, trainer.policies)
             assert isinstance(acting["default"], PlanCache) == (mode == "arena")
             actor = evaluate.PolicyActor(acting, torch.device("cpu"), True)
             found.append(evaluate.evaluate_any(config, actor, 20, 3).rows)

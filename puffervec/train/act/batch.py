@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a loaded policy is given, as rows: one observation or many, native or as `recv` shows them,
-by agent or in order.
+"""Read the arguments of a loaded policy as rows, and return actions in the same form.
 
-    observations  --read_batch-->  Batch.rows  --acting.py-->  actions as rows  --Batch.answer-->  actions in the same form
+    observations  --read_batch-->  Batch.rows  --acting.py-->  actions  --Batch.answer-->  actions
 
-Runs in the learner.
+Observations are one or many, native or rows from `recv`, by agent or in order. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -29,9 +28,11 @@ from puffervec.workers.python.emulation.rows import check_value
 class Batch:
     """Observations as rows.
 
-    rows: (count, ...) as `recv` gives them, or a dict of such arrays by field. single: one
-    observation was given without a batch axis. native: they were in the nesting of the env's own
-    space. agents: whose they are, where they were given by name.
+    Attributes:
+        rows: (count, ...) as from `recv`, or a dict of such arrays by field.
+        single: Whether it was one observation without a batch axis.
+        native: Whether they were nested like the env's own space.
+        agents: Names of their agents, if they had names.
     """
 
     group: GroupSpec
@@ -42,7 +43,7 @@ class Batch:
     agents: tuple[Any, ...] | None = None
 
     def answer(self, actions: np.ndarray) -> Any:
-        """Return actions (count, *action_shape) in the form in which the observations were given."""
+        """Return actions (count, *action_shape) in the form of the observations."""
         action_plan = self.group.action_plan
         if self.agents is not None:
             return {agent: self._one(actions[i]) for i, agent in enumerate(self.agents)}
@@ -57,7 +58,8 @@ class Batch:
 def read_batch(group: GroupSpec, observations: Any) -> Batch:
     """Return observations of one group as rows.
 
-    Raises: SpaceMismatchError naming what is expected.
+    Raises:
+        SpaceMismatchError: They do not fit; the message names what is expected.
     """
     observations = map_leaves(observations, _as_array)
     observation_plan = group.observation_plan
@@ -83,7 +85,10 @@ def _as_array(value: Any) -> Any:
 
 
 def _by_agent(space: Any, observations: Any) -> bool:
-    """True for {agent: observation}. With a Dict space both are dicts; the values tell which it is."""
+    """Return whether observations are {agent: observation}.
+
+    With a Dict space both forms are dicts, so the values decide.
+    """
     if not isinstance(observations, Mapping) or not observations:
         return False
     if not isinstance(space, spaces.Dict):
@@ -94,24 +99,24 @@ def _by_agent(space: Any, observations: Any) -> bool:
 
 
 def _are_rows(group: GroupSpec, observations: Any) -> bool:
-    """True for rows of a Python env as `recv` gives them, where these differ from a native batch."""
-    found = group.observation_plan
-    assert found is not None
+    """Return whether observations are rows from `recv` that differ from a native batch."""
+    row_plan = group.observation_plan
+    assert row_plan is not None
     if (
-        found.is_flat
+        row_plan.is_flat
         or not isinstance(observations, np.ndarray)
-        or observations.dtype != found.row_dtype
+        or observations.dtype != row_plan.row_dtype
     ):
         return False
-    leaf_shape = found.tree.shape if isinstance(found.tree, Leaf) else None
-    return observations.shape[1:] == found.row_shape and leaf_shape not in (
+    leaf_shape = row_plan.tree.shape if isinstance(row_plan.tree, Leaf) else None
+    return observations.shape[1:] == row_plan.row_shape and leaf_shape not in (
         observations.shape,
         observations.shape[1:],
     )
 
 
 def _first_leaf(tree: Node | Leaf, value: Any) -> tuple[Leaf, Any] | None:
-    """Return the first leaf and its value; None where the value has another structure."""
+    """Return the first leaf and its value, or None if the value has another structure."""
     while isinstance(tree, Node):
         key, child = tree.keys[0], tree.children[0]
         fits = (
@@ -126,25 +131,26 @@ def _first_leaf(tree: Node | Leaf, value: Any) -> tuple[Leaf, Any] | None:
 
 
 def _is_single(tree: Node | Leaf, observations: Any) -> bool:
-    """True unless there is one axis more than one observation has: what fits neither is refused as
-    a single one.
+    """Return whether observations lack a batch axis.
+
+    What fits neither form is refused as a single observation.
     """
-    found = _first_leaf(tree, observations)
-    return found is None or np.ndim(found[1]) != len(found[0].shape) + 1
+    first = _first_leaf(tree, observations)
+    return first is None or np.ndim(first[1]) != len(first[0].shape) + 1
 
 
 def _count(tree: Node | Leaf, observations: Any) -> int:
-    found = _first_leaf(tree, observations)
-    assert found is not None
-    return len(found[1])
+    first = _first_leaf(tree, observations)
+    assert first is not None
+    return len(first[1])
 
 
 def _rows(group: GroupSpec, observations: Any, count: int) -> Any:
     """Return a checked batch as rows."""
-    found = group.observation_plan
-    if found is not None:
-        rows = np.zeros((count, *found.row_shape), found.row_dtype)
-        found.write_batch(observations, rows)
+    row_plan = group.observation_plan
+    if row_plan is not None:
+        rows = np.zeros((count, *row_plan.row_shape), row_plan.row_dtype)
+        row_plan.write_batch(observations, rows)
         return rows
     space: Any = group.observation_space
     if isinstance(space, spaces.Dict):
@@ -160,7 +166,7 @@ def _read_agents(group: GroupSpec, observations: Mapping[Any, Any]) -> Batch:
         part = read_batch(group, observation)
         if not part.single:
             raise ConfigError(
-                f"observations[{agent!r}] are {part.count} observations: give one for each agent"
+                f"observations[{agent!r}] has {part.count} observations: give one for each agent"
             )
         parts.append(part.rows)
     rows = (
@@ -171,53 +177,49 @@ def _read_agents(group: GroupSpec, observations: Mapping[Any, Any]) -> Batch:
     return Batch(group, rows, len(parts), single=False, native=True, agents=tuple(observations))
 
 
-def flags(name: str, given: Any, batch: Batch) -> np.ndarray:
-    """Return what was given as `done` or `reset` as (count,) bool; all False for None.
+def flags(name: str, values: Any, batch: Batch) -> np.ndarray:
+    """Return `done` or `reset` as (count,) bool; all False for None.
 
-    Raises: ConfigError for another shape.
+    Raises:
+        ConfigError: They have another shape or dtype.
     """
-    if given is None:
+    if values is None:
         return np.zeros(batch.count, np.bool_)
-    if isinstance(given, Mapping) and batch.agents is not None:
-        given = [given.get(agent, False) for agent in batch.agents]
-    found = np.asarray(_as_array(given))
-    if found.dtype.kind != "b" or found.shape not in (
+    if isinstance(values, Mapping) and batch.agents is not None:
+        values = [values.get(agent, False) for agent in batch.agents]
+    array = np.asarray(_as_array(values))
+    if array.dtype.kind != "b" or array.shape not in (
         [(), (1,)] if batch.single else [(batch.count,)]
     ):
         wanted = "true or false" if batch.single else f"({batch.count},) bool, one per observation"
         raise ConfigError(
-            f"act: {name} has shape {found.shape} and dtype {found.dtype}: give {wanted}"
+            f"act: {name} has shape {array.shape} and dtype {array.dtype}: give {wanted}"
         )
-    return found.reshape(batch.count)
+    return array.reshape(batch.count)
 
 
-def read_masks(group: GroupSpec, given: Any, batch: Batch) -> np.ndarray | None:
-    """Return action masks as (count, choices), None for a policy without them.
+def read_masks(group: GroupSpec, masks: Any, batch: Batch) -> np.ndarray | None:
+    """Return action masks as (count, choices) bool, None for a policy without them.
 
-    Raises: ConfigError where they are missing, not wanted, or of another shape.
+    Raises:
+        ConfigError: They are missing, not expected, or have another shape or dtype.
     """
     size = group.action_mask_size
-    if given is None or not size:
-        if (given is None) == (not size):
-            return None
-        missing = (
-            f"the policy was trained with action masks: give action_mask, (rows, {size}), 0 is "
-            "forbidden"
-        )
+    if masks is None and not size:
+        return None
+    if masks is None:
         raise ConfigError(
-            "act: "
-            + (
-                missing
-                if size
-                else "the policy was trained without action masks: leave action_mask out"
-            )
-        )
-    found = np.asarray(_as_array(given))
-    shape = (size,) if batch.single else (batch.count, size)
-    if found.shape != shape or found.dtype.kind not in "biu":
-        raise ConfigError(
-            f"act: action_mask has shape {found.shape} and dtype {found.dtype}: give {shape}, 0 "
+            f"act: the policy was trained with action masks: give action_mask, (rows, {size}), 0 "
             "is forbidden"
         )
-    allowed: np.ndarray = found.reshape(batch.count, size) != 0
+    if not size:
+        raise ConfigError("act: the policy was trained without action masks: leave action_mask out")
+    array = np.asarray(_as_array(masks))
+    shape = (size,) if batch.single else (batch.count, size)
+    if array.shape != shape or array.dtype.kind not in "biu":
+        raise ConfigError(
+            f"act: action_mask has shape {array.shape} and dtype {array.dtype}: give {shape}, 0 "
+            "is forbidden"
+        )
+    allowed: np.ndarray = array.reshape(batch.count, size) != 0
     return allowed

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/act/given.py: every form of observations becomes the same rows. test_loaded.py
+"""puffervec/train/act/batch.py: every form of observations becomes the same rows. test_loaded.py
 has what is refused.
 """
 
@@ -17,7 +17,7 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 
 from puffervec.core.spec import leaf_fields
 from puffervec.errors import SpaceMismatchError
-from puffervec.train.act.given import read_batch
+from puffervec.train.act.batch import read_batch
 from puffervec.workers.python.emulation import ActionPlan, ObservationPlan
 from tests.train import fakes
 
