@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A roll-out ahead of the learner (puffervec/train/collect/ahead.py): which weights act, same
+"""A rollout ahead of the learner (puffervec/train/collect/ahead.py): which weights act, same
 bytes, checkpoints, errors.
 """
 
@@ -53,7 +53,7 @@ def test_a_roll_out_is_one_update_behind(small: Small) -> None:
         for _ in range(3):
             assert trainer.collect()
             kept = {name: tensor.clone() for name, tensor in updater.storage.tensors().items()}
-            # Without step 0, which the roll-out before has drawn.
+            # Without step 0, which the rollout before has drawn.
             ratios = reevaluate(acted.pop(0), updater.storage, False, False, trainer.pool, 100)[1:]
             torch.testing.assert_close(ratios, torch.ones_like(ratios), rtol=0, atol=1e-5)
             trainer.update()
@@ -108,7 +108,7 @@ def test_an_error_in_the_thread_reaches_the_caller(small: Small) -> None:
 
 
 def test_a_stop_request_keeps_the_roll_out(small: Small) -> None:
-    """The roll-out that was under way is not lost, nor are the episodes that ended in it; they
+    """The rollout that was under way is not lost, nor are the episodes that ended in it; they
     count when it does.
     """
     config = small(train=AHEAD, env={"episode_length": 5})
@@ -140,7 +140,7 @@ def test_closing_while_a_roll_out_is_under_way(small: Small, no_leaks: None) -> 
     trainer.collect()
     trainer.update()
     ahead = trainer.collector.ahead
-    assert ahead is not None and not ahead.ready, "a roll-out is under way"
+    assert ahead is not None and not ahead.ready, "a rollout is under way"
     trainer.close()
     trainer.close()
     with pytest.raises(ClosedError):
@@ -148,7 +148,7 @@ def test_closing_while_a_roll_out_is_under_way(small: Small, no_leaks: None) -> 
 
 
 class Noting:
-    """A roll-out that notes which stream is its thread's."""
+    """A rollout that notes which stream is its thread's."""
 
     def __init__(self, cuda: Cuda) -> None:
         self._cuda = cuda
@@ -161,7 +161,7 @@ class Noting:
 
 
 def test_a_gpu_collects_beside_the_update(cuda: Cuda) -> None:
-    """The roll-out waits for what the learner had asked for when it began, and for nothing of the
+    """The rollout waits for what the learner had asked for when it began, and for nothing of the
     update.
     """
     rollout: Any = Noting(cuda)

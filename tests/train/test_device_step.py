@@ -106,7 +106,7 @@ def test_a_step_reads_nothing_back(memory: str) -> None:
 
 @pytest.mark.parametrize("memory", CASES)
 def test_a_gradient_step_on_fake_cuda_waits_for_nothing(memory: str) -> None:
-    """From the roll-out's samples to the optimizer: eager steps, a capture, replays. Only
+    """From the rollout's samples to the optimizer: eager steps, a capture, replays. Only
     backward() needs a torch with CUDA: gradients are made up.
     """
     on_cpu = updater(memory, False)

@@ -139,7 +139,7 @@ def test_a_turn_reads_nothing_back(case: str, memory: str = "lstm") -> None:
 
 @pytest.mark.parametrize(("case", "memory"), QUICK)
 def test_a_vector_step_on_fake_cuda_waits_for_nothing(case: str, memory: str) -> None:
-    """The learner's own loop over roll-outs, with what goes around a turn; rows and actions cross
+    """The learner's own loop over rollouts, with what goes around a turn; rows and actions cross
     once each, unasked for.
     """
     env, kwargs = CASES[case]
@@ -156,7 +156,7 @@ def test_a_vector_step_on_fake_cuda_waits_for_nothing(case: str, memory: str) ->
                     group.name, on_device(policies[group.name], device), group, storage
                 )
             rollout = Rollout(vec, slots, device, False, None, ThreadPool(1))  # type: ignore[arg-type]
-            rollout.trackers = {}  # They read the rows of whole roll-outs.
+            rollout.trackers = {}  # They read the rows of whole rollouts.
             check_steps(rollout)
             for slot in slots.values():
                 assert all(
@@ -187,10 +187,10 @@ def check_steps(rollout: Rollout) -> None:
         with Syncs((*COPIES, CAPTURE)) as syncs:
             assert rollout.collect()
         assert syncs.found == []
-        crossings = [sync.op for sync in syncs.meant if sync[:3] != CAPTURE]
+        crossings = [sync.op for sync in syncs.allowed if sync[:3] != CAPTURE]
         turns = 2 * (SHORT + (graphs == 0))
         assert crossings.count("copy to the device") == turns
-        # The actions of the roll-out's first step are sent anew.
+        # The actions of the rollout's first step are sent anew.
         out = turns + 2 * (graphs != 0)
         assert out <= crossings.count("copy to the host") <= out * len(rollout.vec.spec.groups)
     assert Graph.replays - replays == turns, "once captured, a turn is a replay"

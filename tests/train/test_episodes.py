@@ -108,7 +108,7 @@ def test_only_the_latest_count() -> None:
     means = InfoMeans()
     for value in range(10):
         means.add([{("x",): (np.full(60, float(value)), np.ones(60, np.bool_))}])
-    assert means.means() == {"env/x": 8.5}  # two roll-outs make 100
+    assert means.means() == {"env/x": 8.5}  # two rollouts make 100
     means.add([])
     assert means.means() == {"env/x": 8.5}
 
@@ -194,7 +194,7 @@ def of_places(ended: Mapping[int, tuple[float, int]]) -> np.ndarray:
 
 
 def test_tasks_of_different_lengths_do_not_make_the_means_jump() -> None:
-    """Three scenes of an env, of which the shortest ends in each roll-out and the longest in every
+    """Three scenes of an env, of which the shortest ends in each rollout and the longest in every
     third; saved on the way.
     """
     window, plain = EpisodeWindow((), by_place=True), EpisodeWindow(())

@@ -376,7 +376,7 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     (np.zeros((2, 3, 8), np.float32), {}, r"shape \(2, 3, 8\): the space wants shape \(8,\)"),
     (np.array(["a"] * 8), {}, "dtype <U1"),
     ({"a": np.zeros(3, np.float32)}, {}, r"shape \(3,\)"),
-    ({"a": np.zeros((2, 8), np.float32)}, {}, r"observations\['a'\] are 2 observations: give one"),
+    ({"a": np.zeros((2, 8), np.float32)}, {}, r"observations\['a'\] has 2 observations: give one"),
     (
         np.zeros((2, 8), np.float32),
         {"done": np.zeros(3, bool)},
@@ -411,7 +411,7 @@ def test_bad_groups_and_masks_are_named(small: Small) -> None:
         policy.act({masked.name: space[masked.name].sample()})
     with pytest.raises(ConfigError, match="action_mask has shape"):
         policy.act({masked.name: space[masked.name].sample()}, action_mask=np.ones((3, 1)))
-    with pytest.raises(ConfigError, match="all together"):
+    with pytest.raises(ConfigError, match="cannot forget single rows"):
         policy.reset([0])
     only = policy.act(
         {masked.name: space[masked.name].sample()},

@@ -56,7 +56,7 @@ POLICIES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @contextmanager
 def rollout_of(name: str, device: torch.device = CUDA) -> Iterator[Rollout]:
-    """A roll-out of two halves from the same seeds every time."""
+    """A rollout of two halves from the same seeds every time."""
     env, kwargs, memory = POLICIES[name]
     with puffervec.make(env, env_kwargs=kwargs, backend="serial", num_envs=4, num_buffers=2) as vec:
         torch.manual_seed(0)
@@ -76,7 +76,7 @@ def rollout_of(name: str, device: torch.device = CUDA) -> Iterator[Rollout]:
 def collected(
     name: str, device: torch.device = CUDA
 ) -> tuple[list[dict[str, np.ndarray]], list[Any]]:
-    """The storages after each of three roll-outs, and the graphs of both halves."""
+    """The storages after each of three rollouts, and the graphs of both halves."""
     found = []
     with rollout_of(name, device) as rollout:
         for _ in range(3):
@@ -107,7 +107,7 @@ def test_replays_equal_eager_turns(name: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 def launched_steps(rollout: Rollout) -> int:
-    """Take the steps of a roll-out but for its first and its last, at which states are kept for the
+    """Take the steps of a rollout but for its first and its last, at which states are kept for the
     update; return turns.
     """
     for step in range(2, HORIZON):
@@ -117,7 +117,7 @@ def launched_steps(rollout: Rollout) -> int:
 
 
 def prepare(rollout: Rollout) -> None:
-    """Until each half is a graph, and a roll-out has begun."""
+    """Until each half is a graph, and a rollout has begun."""
     for _ in range(2):
         assert rollout.collect()
     rollout._continue()

@@ -87,7 +87,7 @@ def test_who_plays_is_drawn_where_all_rows_of_an_env_begin() -> None:
 
 
 def played(device_turns: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], float]:
-    """Who plays at the end of a roll-out, and the sum of its values."""
+    """Who plays at the end of a rollout, and the sum of its values."""
     monkeypatch.setattr(pools, "in_pieces", lambda device: not device_turns)
     torch.manual_seed(3)
     pool, group = made("mingru", episode_length=5)

@@ -34,7 +34,7 @@ def test_target_kl_ends_the_epochs() -> None:
 
 
 def test_target_kl_is_a_mean_over_what_the_epoch_saw() -> None:
-    """Of drawn columns that are other than all of the roll-out."""
+    """Of drawn columns that are other than all of the rollout."""
 
     def moved(policy: Any, spec: Any, batch: Batch, *rest: Any) -> Any:
         loss, sums = ppo_loss(policy, spec, batch, *rest)

@@ -195,7 +195,7 @@ def test_normal_actions(
 def test_a2c_as_in_torch_and_by_hand(
     made: tuple[Given, ActionSpec, Batch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It does not look at the log-probabilities and values of the roll-out."""
+    """It does not look at the log-probabilities and values of the rollout."""
     policy, spec, batch = made
     batch = dataclasses.replace(
         batch, log_probs=batch.log_probs * math.nan, values=batch.values * math.nan

@@ -243,7 +243,7 @@ def side_by_side(parts: list[Storage]) -> Storage:
 
 
 def two_storages(memory: str, few: bool) -> list[Storage]:
-    """Two roll-outs, one of them larger; few: the other has but two valid samples, fewer than
+    """Two rollouts, one of them larger; few: the other has but two valid samples, fewer than
     minibatches.
     """
     parts = [filled_storage(rows=6), filled_storage(rows=9, invalid=0.6)]

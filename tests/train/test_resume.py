@@ -4,7 +4,7 @@
 (puffervec/train/run/state.py).
 
 Compared: weights, optimizer, random generators, env states, memory, counters, metrics, and the
-roll-out after all that. States of Python envs cannot be saved: there a resumed run is the one that
+rollout after all that. States of Python envs cannot be saved: there a resumed run is the one that
 starts new episodes where the save was.
 """
 
@@ -41,7 +41,7 @@ PROBE = {
     "episode_length": 5,
     "end_kind": 2,
     "leave": 1,
-}  # Roll-outs of 8 steps end inside of an episode.
+}  # Rollouts of 8 steps end inside of an episode.
 TWO = {"mode": 1, "num_agents": 2, "episode_length": 5}
 WORKERS = {"backend": "multiprocessing", "num_workers": 2}
 
@@ -98,7 +98,7 @@ def in_the_middle(trainer: Trainer) -> bool:
 
 
 def everything(trainer: Trainer) -> tuple[Named, dict[str, float], list[dict[str, float]]]:
-    """All state by name, the counters, and the metrics; then the next roll-out is collected and is
+    """All state by name, the counters, and the metrics; then the next rollout is collected and is
     part of the state.
     """
     found = {
@@ -155,7 +155,7 @@ CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
     "muon": ("tag_grid", {"train": {"optimizer": "muon"}}),
     "corrections": ("cartpole", {"train": {"vtrace": True}, "policy": {"memory": "mingru"}}),
     "asynchronous": ("cartpole", {"train": {"asynchronous": True}, "policy": {"memory": "mingru"}}),
-    "asynchronous, an episode ends in each roll-out": (
+    "asynchronous, an episode ends in each rollout": (
         "probe",
         {"env": PROBE, "train": {"asynchronous": True}},
     ),

@@ -19,7 +19,7 @@ Small = Callable[..., TrainConfig]
 
 
 def collected(config: TrainConfig, rollouts: int) -> list[dict[str, dict[str, np.ndarray]]]:
-    """Collect some roll-outs without updates; copies of all storages."""
+    """Collect some rollouts without updates; copies of all storages."""
     found = []
     with Trainer(config) as trainer:
         for _ in range(rollouts):
@@ -45,7 +45,7 @@ def collected(config: TrainConfig, rollouts: int) -> list[dict[str, dict[str, np
 )
 def test_storage_holds_what_the_env_wrote(small: Small, vec: dict[str, Any]) -> None:
     """Replaying the stored actions in a plain serial env gives every stored row, across the seam of
-    two roll-outs.
+    two rollouts.
     """
     env = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}
     config = small(env=env, vec=vec, train={"scale_rewards": False})
@@ -134,7 +134,7 @@ def test_stop_inside_a_rollout(small: Small) -> None:
 
         assert not trainer.collector.rollout.collect(stop)
         assert not trainer.collector.rollout.full
-        assert trainer.collect()  # It can go on: a fresh roll-out from where the envs are.
+        assert trainer.collect()  # It can go on: a fresh rollout from where the envs are.
         clock = trainer.slots["default"].storage.tensors()["obs"][:, 0, 7]
         assert (clock.diff() == 1).all()
 
@@ -180,7 +180,7 @@ def test_masks_and_memory_together(small: Small, memory: str) -> None:
 
 @pytest.mark.parametrize("buffers", [1, 2])
 def test_memory_lasts_as_long_as_an_episode(small: Small, buffers: int) -> None:
-    """Across the seam of two roll-outs too; terminals and truncations end it alike."""
+    """Across the seam of two rollouts too; terminals and truncations end it alike."""
     config = small(
         env={"num_agents": 2, "episode_length": 5, "end_kind": 2}, vec={"num_buffers": buffers}
     )

@@ -96,7 +96,7 @@ def test_an_update_sees_the_numbers_of_the_roll_out(
     small: Small, memory: str, buffers: int
 ) -> None:
     """Before the first gradient step every probability ratio is 1: states, resets and masks were
-    the same, in each roll-out.
+    the same, in each rollout.
     """
     config = small(
         "probe", policy={"memory": memory}, vec={"num_buffers": buffers}, env={"episode_length": 3}

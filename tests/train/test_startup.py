@@ -236,7 +236,7 @@ def test_speed_counts_valid_transitions(small: Small) -> None:
         assert not rollout.full
         assert (
             startup.speed(rollout, 1e9, lambda: float(next(ticks))) > 0 and rollout.full
-        )  # one roll-out at most
+        )  # one rollout at most
 
 
 def test_generators_are_given_back(small: Small, speeds: dict[str, float]) -> None:

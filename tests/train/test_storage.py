@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The memory of a roll-out (puffervec/train/collect/storage.py): shapes, dtypes, bytes, and the
-seam of two roll-outs.
+"""The memory of a rollout (puffervec/train/collect/storage.py): shapes, dtypes, bytes, and the
+seam of two rollouts.
 """
 
 from __future__ import annotations

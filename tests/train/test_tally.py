@@ -28,7 +28,7 @@ def tally_of(config: TrainConfig, storage: Storage, facts: EpisodeFacts) -> Tall
 
 @pytest.fixture
 def rolled(small: Small) -> tuple[TrainConfig, Storage]:
-    """A roll-out in which each row earns 2 at each step."""
+    """A rollout in which each row earns 2 at each step."""
     config = small("cartpole", train={"scale_rewards": True, "gamma": 0.5})
     (rows,) = RunSpec.of(config).rows.values()
     storage = Storage(rows.group, 8, 4, torch.device("cpu"), None)

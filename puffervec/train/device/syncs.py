@@ -69,7 +69,7 @@ class Sync(NamedTuple):
         return f"{self.op}  {self.file}:{self.number} in {self.function}: {self.line}"
 
 
-Meant = tuple[str, str, str]  # operation, file, function
+Expected = tuple[str, str, str]  # Operation, file, function.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,12 +127,12 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     Attributes:
         found: Operations that wait.
-        meant: Operations that wait and are expected to.
+        allowed: Operations that wait and are expected to.
         operations: Number of operations that compute, each at least one kernel on a GPU. Views
             compute nothing.
     """
 
-    def __init__(self, expected: Collection[Meant] = ()) -> None:
+    def __init__(self, expected: Collection[Expected] = ()) -> None:
         """Prepare the mode.
 
         Args:
@@ -142,7 +142,7 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.expected = tuple(expected)
         self.found: list[Sync] = []
-        self.meant: list[Sync] = []
+        self.allowed: list[Sync] = []
         self.operations = 0
         self._calls = _Calls()
 
@@ -187,27 +187,27 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return by_mask and not (filled and args[2].numel() == 1)
 
     def _note_crossing(
-        self, name: str, taken: list[torch.Tensor], made: list[torch.Tensor], free: bool
+        self, name: str, inputs: list[torch.Tensor], outputs: list[torch.Tensor], free: bool
     ) -> None:
         """Note an operation that moves numbers between devices."""
         # A single number on the CPU may enter any operation: it is an argument of the kernel.
-        here = any(x.device.type == "cpu" and (x.dim() or name == "aten::_to_copy") for x in taken)
-        there = any(x.device.type == "cuda" for x in taken)
-        if there and any(x.device.type == "cpu" for x in made):
+        here = any(x.device.type == "cpu" and (x.dim() or name == "aten::_to_copy") for x in inputs)
+        there = any(x.device.type == "cuda" for x in inputs)
+        if there and any(x.device.type == "cpu" for x in outputs):
             self.note(TO_HOST if name == "aten::copy_" and free else name)
-        elif here and any(x.device.type == "cuda" for x in made):
+        elif here and any(x.device.type == "cuda" for x in outputs):
             self.note(TO_DEVICE if name == "aten::copy_" and free else name)
 
     def note(self, op: str) -> None:
         """Note an operation, as expected or as found."""
-        asked = [_sync(op, frame) for frame in askers()]
-        meant = [sync for sync in asked if sync[:3] in self.expected]
-        (self.meant if meant else self.found).append((meant or asked)[-1])
+        callers = [_sync(op, frame) for frame in stack_of_callers()]
+        allowed = [sync for sync in callers if sync[:3] in self.expected]
+        (self.allowed if allowed else self.found).append((allowed or callers)[-1])
 
     @property
     def copies_out(self) -> int:
         """Return how often numbers went to the host, read back or copied."""
-        return sum(sync.op not in (SYNCHRONIZE, TO_DEVICE) for sync in (*self.found, *self.meant))
+        return sum(sync.op not in (SYNCHRONIZE, TO_DEVICE) for sync in (*self.found, *self.allowed))
 
 
 def hide(file: str) -> None:
@@ -215,7 +215,7 @@ def hide(file: str) -> None:
     _HIDDEN.add(file)
 
 
-def askers() -> list[traceback.FrameSummary]:
+def stack_of_callers() -> list[traceback.FrameSummary]:
     """Return the stack, innermost frame last, without torch, the standard library and this file."""
     frames = traceback.StackSummary.extract(traceback.walk_stack(None), lookup_lines=False)
     frames.reverse()
@@ -276,7 +276,7 @@ def _non_blocking(func: Any, args: Any, kwargs: Any) -> bool:
     return bool((dict(zip(names, args, strict=False)) | kwargs).get("non_blocking", False))
 
 
-def find_syncs(work: Callable[[], Any], expected: Collection[Meant] = ()) -> SyncReport:
+def find_syncs(work: Callable[[], Any], expected: Collection[Expected] = ()) -> SyncReport:
     """Call `work` once, on its own device, and return the operations in it that read numbers back.
 
     On a CPU a copy to the CPU is not an operation and remains invisible, except for a call of
@@ -308,7 +308,7 @@ def cuda_syncs(work: Callable[[], Any]) -> SyncReport:
     ) -> None:
         """Note a warning where it is raised, so that the stack contains the caller."""
         if _DEBUG_WARNING in str(message):
-            found.append(_sync(_DEBUG_WARNING.removeprefix("called a "), askers()[-1]))
+            found.append(_sync(_DEBUG_WARNING.removeprefix("called a "), stack_of_callers()[-1]))
 
     before = torch.cuda.get_sync_debug_mode()
     with warnings.catch_warnings():

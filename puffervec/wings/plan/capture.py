@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from puffervec.train.device.graphs import WARM_UPS, Recorded
-from puffervec.train.device.syncs import READS, Syncs, askers, tensors
+from puffervec.train.device.syncs import READS, Syncs, stack_of_callers, tensors
 from puffervec.wings.plan.build import PlanError
 
 _HERE = str(Path(__file__).parent)
@@ -131,6 +131,8 @@ class Runner(Protocol):
 
 def _line(error: BaseException | None = None) -> str:
     """Return the source line of the innermost frame outside of torch and of this package."""
-    frames = askers() if error is None else list(traceback.extract_tb(error.__traceback__))
+    frames = (
+        stack_of_callers() if error is None else list(traceback.extract_tb(error.__traceback__))
+    )
     frame = [frame for frame in frames if not frame.filename.startswith(_HERE)][-1]
     return f"{frame.filename}:{frame.lineno}: {frame.line}"

@@ -22,7 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from puffervec.train.device.syncs import askers
+from puffervec.train.device.syncs import stack_of_callers
 from puffervec.train.policies.whole import keep_whole
 from puffervec.wings.plan.build import PlanError, from_graph
 from puffervec.wings.plan.ir import INPUT, PARAMETER, SAVED, TEMPORARY, Graph
@@ -227,7 +227,7 @@ class _Places(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func not in self.lines:
-            frame = [frame for frame in askers() if frame.filename != __file__][-1]
+            frame = [frame for frame in stack_of_callers() if frame.filename != __file__][-1]
             self.lines[func] = f"{frame.filename}:{frame.lineno}: {frame.line}"
         return func(*args, **(kwargs or {}))
 
