@@ -42,6 +42,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "tag_grid": ("tag_grid", {}),
     "tag_grid, mingru": ("tag_grid", {"policy": {"memory": "mingru"}}),
     "drive": ("drive", {"env": {"scenes": "generated:20"}}),
+    "drive, pictures": (
+        "drive",
+        {"env": {"scenes": "generated:20", "raster": 32, "raster_alone": 1}, "vec": {"num_envs": 8}},
+    ),
 }
 COLUMNS = ("case", "rows", "eager us", "arena us", "arena / eager", "bytes of plans")
 
