@@ -44,7 +44,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "drive": ("drive", {"env": {"scenes": "generated:20"}}),
     "drive, pictures": (
         "drive",
-        {"env": {"scenes": "generated:20", "raster": 32, "raster_alone": 1}, "vec": {"num_envs": 8}},
+        {
+            "env": {"scenes": "generated:20", "raster": 32, "raster_alone": 1},
+            "vec": {"num_envs": 8},
+        },
     ),
 }
 COLUMNS = ("case", "rows", "eager us", "arena us", "arena / eager", "bytes of plans")

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The built-in env types. Adding one: its C file, its line here, its Python file under
-// puffervec/envs, and its name in BUILT_IN of puffervec/envs/__init__.py.
+// The built-in env types. To add one: its C file, its line here, and its Python file under
+// puffervec/envs.
 #pragma once
 
 #include "contract/env.h"
@@ -10,7 +10,10 @@
 #define PV_ENV_LIST(X) \
     X(pv_probe_type) \
     X(pv_cartpole_type) \
-    X(pv_tag_grid_type) X(pv_tag_continuous_type) X(pv_covid_type) X(pv_drive_type)
+    X(pv_tag_grid_type) \
+    X(pv_tag_continuous_type) \
+    X(pv_covid_type) \
+    X(pv_drive_type)
 
 #define PV_ENV(symbol) extern const pv_env_type symbol;
 PV_ENV_LIST(PV_ENV)

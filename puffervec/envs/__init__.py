@@ -10,16 +10,13 @@ A package adds an env by an entry point in its pyproject.toml that loads to a `p
 
 from __future__ import annotations
 
+import pkgutil
+
 from puffervec.contract.native import NativeEnv
 from puffervec.core.registry import Registry
 
-BUILT_IN = {
-    "probe": "puffervec.envs.probe:ENV",
-    "tag_grid": "puffervec.envs.tag_grid:ENV",
-    "tag_continuous": "puffervec.envs.tag_continuous:ENV",
-    "covid": "puffervec.envs.covid:ENV",
-    "drive": "drive_env.env:ENV",
-    "cartpole": "puffervec.envs.cartpole:ENV",
-}
+# Each module of this package is an env, except for those with an underscore; drive is a package.
+_MODULES = [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
+BUILT_IN = {name: f"{__name__}.{name}:ENV" for name in _MODULES} | {"drive": "drive_env.env:ENV"}
 _REGISTRY = Registry("puffervec.envs", "env", NativeEnv, BUILT_IN)
 names, get = _REGISTRY.names, _REGISTRY.get

@@ -13,7 +13,7 @@ import numpy as np
 from puffervec.contract.drawing import Drawing, State
 from puffervec.contract.native import EnvData, NativeEnv
 from puffervec.contract.training import Training
-from puffervec.envs.tag_drawing import drawing_of_plane
+from puffervec.envs._tag_drawing import drawing_of_plane
 from puffervec.errors import ConfigError
 
 RUNNER, TAGGER = 0, 1

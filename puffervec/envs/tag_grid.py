@@ -11,7 +11,7 @@ import numpy as np
 
 from puffervec.contract.native import EnvData, NativeEnv
 from puffervec.contract.training import Training
-from puffervec.envs.tag_drawing import drawing_of_grid
+from puffervec.envs._tag_drawing import drawing_of_grid
 from puffervec.errors import ConfigError
 
 MOST_LAYOUTS = 10_000

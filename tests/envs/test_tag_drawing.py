@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/envs/tag_drawing.py: what the games of Tag look like, for states written by hand."""
+"""puffervec/envs/_tag_drawing.py: what the games of Tag look like, for states written by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import puffervec
 from puffervec.contract.drawing import Circle
 from puffervec.envs import get
-from puffervec.envs.tag_drawing import COLOURS, LEFT, drawing_of_grid, drawing_of_plane
+from puffervec.envs._tag_drawing import COLOURS, LEFT, drawing_of_grid, drawing_of_plane
 from puffervec.envs.tag_grid import TagGridConfig
 from puffervec.viewing.render.episode import Episode, Moment
 
