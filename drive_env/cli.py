@@ -19,7 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import puffervec
 from drive_env import compare as comparison
@@ -49,6 +49,7 @@ from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, Scene
 from drive_env.sources import id_of, split_of
 from puffervec.errors import ConfigError, SceneError
 from puffervec.system import extras
+from puffervec.system.arguments import Parser
 from puffervec.system.command import EXIT_FAILED, print_message, run_command
 from puffervec.system.folder import replace_file, said
 from puffervec.system.output import one_line
@@ -73,112 +74,71 @@ COLUMNS = (
 )
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as everything here does."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise ConfigError, which `main` prints."""
-        raise ConfigError(f"{message} (see {self.prog} --help)")
-
-
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """Return the parser of the command line."""
-    top = _Parser(
+    top = Parser(
         prog=NAME,
         description="Driving scenes: GPUDrive's JSON, PufferDrive's .bin, and .pvs, our own.",
     )
     top.add_argument("--version", action="version", version=f"puffervec {puffervec.__version__}")
-    verbs = top.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
+    verbs = top.add_subparsers(dest="verb", metavar="VERB")
 
-    def verb(name: str, run: Any, summary: str, paths: bool = True) -> argparse.ArgumentParser:
-        found = verbs.add_parser(name, help=summary, description=summary)
+    def verb(name: str, run: Any, summary: str, paths: bool = True) -> Parser:
+        found: Parser = verbs.add_parser(name, help=summary, description=summary)
         found.set_defaults(run=run)
         if paths:
-            found.add_argument(
-                "paths",
-                nargs="+",
-                type=Path,
-                metavar="PATH",
-                help="a scene file, or a folder with subfolders",
-            )
+            what = "a scene file, or a folder with subfolders"
+            found.add_argument("paths", nargs="+", type=Path, metavar="PATH", help=what)
         return found
 
-    for name, run, summary in (
-        ("info", info, "what is in scenes"),
-        ("check", check, "whether scenes can be read and driven"),
-    ):
-        verb(name, run, summary).add_argument(
-            "--json", action="store_true", help="JSON, with all files"
-        )
-    add = verb("compare", compare, "how alike two sets of scenes are", paths=False).add_argument
+    # fmt: off
+    verb("info", info, "what is in scenes").flag("--json", "JSON, with all files")
+    found = verb("check", check, "whether scenes can be read and driven")
+    found.flag("--json", "JSON, with all files")
+    found = verb("compare", compare, "how alike two sets of scenes are", paths=False)
     for name in ("A", "B"):
-        add(
-            name,
-            help="what env.scenes takes: generated, generated:N, held-out, a folder, a file, or "
-            "several with commas",
-        )
-    add("--json", action="store_true", help="JSON, with the measures of each scene")
-    add = verb(
-        "convert", convert, "scenes in another format; what is there already is not made again"
-    ).add_argument
-    add("--out", type=Path, required=True, help="folder for the files; made if missing")
-    add("--to", choices=FORMATS, default="pvs", help="format (default: pvs)")
-    add(
-        "--layout",
-        choices=tuple(BY_NAME),
-        default="v2",
-        help="of .bin: v1 for PufferDrive of 2025, v2 for 2.0 (default)",
-    )
-    add(
-        "--simplify-m",
-        type=float,
-        default=DriveConfig.simplify_m,
-        help="of .pvs: largest change of a road, in metres; none where the source is .pvs",
-    )
-    add(
-        "--range-m",
-        type=float,
-        default=DriveConfig.range_m,
-        help="of .pvs: range of the index; the env's own setting",
-    )
-    add("--jobs", type=int, help="processes; default: as many as there are cores")
-    add("--force", action="store_true", help="also make what is there already")
-    add("--json", action="store_true", help="JSON, with every file that failed")
-    add = verb("generate", generate_scenes, "scenes of the generator", paths=False).add_argument
-    add("--out", type=Path, required=True, help="folder for the files; made if missing")
-    add(
-        "--count",
-        type=int,
-        default=generate.DEFAULT_COUNT,
-        help=f"number of scenes (default: {generate.DEFAULT_COUNT})",
-    )
-    add("--seed", type=int, default=generate.DEFAULT_SEED, help="0 or more; same seed, same scenes")
-    add("--wide", action="store_true", help="draw from the wider ranges of the held-out scenes")
-    add(
-        "--family",
-        choices=(ALL, *FAMILIES),
-        help=f"streets of the size of real ones, of one kind or ({ALL}) of each",
-    )
-    add = verb(
-        "download",
-        download,
-        "a public set of scenes; without arguments: which there are",
-        paths=False,
-    ).add_argument
-    add("set", nargs="?", help="name of a set, or owner/name of a dataset on the Hugging Face Hub")
-    add("--out", type=Path, help="folder for the files; made if missing")
-    add("--match", help="only files whose names fit this pattern, such as 'validation/*'")
-    add("--limit", type=int, help="only as many files")
-    add("--endpoint", help="another server than huggingface.co")
-    add = verb("draw", draw, "pictures of the logs of scenes").add_argument
-    add("--out", type=Path, required=True, help="a .png file, or a folder")
-    add("--json", action="store_true", help="JSON, with every file that failed")
-    add = verb(
-        "completion", completion, "a script by which a shell completes all this", paths=False
-    ).add_argument
-    add(
-        "shell", choices=tuple(scripts(NAME)), help='as in: eval "$(puffer-scenes completion bash)"'
-    )
+        found.add_argument(name, help="what env.scenes takes: generated, generated:N, held-out, a "
+                           "folder, a file, or several with commas")
+    found.flag("--json", "JSON, with the measures of each scene")
+    found = verb("convert", convert, "scenes in another format; existing files are not made again")
+    flag = found.flag
+    flag("--out FOLDER", "for the files; made if missing", type=Path, required=True)
+    flag("--to FORMAT", "json, bin or pvs [default: %(default)s]", choices=FORMATS, default="pvs")
+    flag("--layout LAYOUT", "of .bin: v1 for PufferDrive of 2025, v2 for 2.0 [default: "
+         "%(default)s]", choices=tuple(BY_NAME), default="v2")
+    flag("--simplify-m METRES", "of .pvs: largest change of a road; none where the source is .pvs "
+         "[default: %(default)s]", type=float, default=DriveConfig.simplify_m)
+    flag("--range-m METRES", "of .pvs: range of the index; the env's own setting [default: "
+         "%(default)s]", type=float, default=DriveConfig.range_m)
+    flag("--jobs N", "processes [default: as many as there are cores]", type=int)
+    flag("--force", "also make what exists already")
+    flag("--json", "JSON, with every file that failed")
+    flag = verb("generate", generate_scenes, "scenes of the generator", paths=False).flag
+    flag("--out FOLDER", "for the files; made if missing", type=Path, required=True)
+    flag("--count N", "number of scenes [default: %(default)s]",
+         type=int, default=generate.DEFAULT_COUNT)
+    flag("--seed N", "0 or more; same seed, same scenes [default: %(default)s]",
+         type=int, default=generate.DEFAULT_SEED)
+    flag("--wide", "draw from the wider ranges of the held-out scenes")
+    flag("--family NAME", f"streets of the size of real ones: {', '.join(FAMILIES)}; or {ALL}",
+         choices=(ALL, *FAMILIES))
+    found = verb("download", download, "a public set of scenes; without arguments: a list of them",
+                 paths=False)
+    found.add_argument("set", nargs="?", help="name of a set, or owner/name of a dataset on the "
+                       "Hugging Face Hub")
+    flag = found.flag
+    flag("--out FOLDER", "for the files; made if missing", type=Path)
+    flag("--match PATTERN", "only files whose names fit this pattern, such as 'validation/*'")
+    flag("--limit N", "only as many files", type=int)
+    flag("--endpoint URL", "another server than huggingface.co")
+    flag = verb("draw", draw, "pictures of the logs of scenes").flag
+    flag("--out FILE|FOLDER", "a .png file, or a folder", type=Path, required=True)
+    flag("--json", "JSON, with every file that failed")
+    found = verb("completion", completion, "a script by which a shell completes all this",
+                 paths=False)
+    found.add_argument("shell", choices=tuple(scripts(NAME)),
+                       help='as in: eval "$(puffer-scenes completion bash)"')
+    # fmt: on
     return top
 
 

@@ -4,16 +4,16 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from drive_env.download import SETS
+from puffervec.system.arguments import Parser
 
 # verb: an argument for which the parser has no list of choices, and the values to suggest
 SUGGESTED = {"download": ("set", tuple(SETS))}
 
 
-def candidates(words: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
+def candidates(words: Sequence[str], parser: Parser) -> list[str]:
     """Return the words that the last word may become; none where it is a file name.
 
     Args:
@@ -24,26 +24,20 @@ def candidates(words: Sequence[str], parser: argparse.ArgumentParser) -> list[st
     return [word for word in _possible(typed, before, parser) if word.startswith(typed)]
 
 
-def _possible(typed: str, before: list[str], parser: argparse.ArgumentParser) -> list[str]:
-    verbs: dict[str, argparse.ArgumentParser] = next(
-        dict(item.choices) for item in parser._actions if item.choices
-    )
+def _possible(typed: str, before: list[str], parser: Parser) -> list[str]:
+    verbs: dict[str, Parser] = next(dict(item.choices) for item in parser._actions if item.choices)
     if before and before[0] not in verbs:
         return []
-    arguments = verbs[before[0]]._actions if before else parser._actions
+    parser = verbs[before[0]] if before else parser
     if typed.startswith("-"):
-        return sorted(
-            flag for item in arguments for flag in item.option_strings if flag.startswith("--")
-        )
+        return parser.long_flags()
     if not before:
         return list(verbs)
-    flag = next(
-        (item for item in arguments if before[-1] in item.option_strings and item.nargs != 0), None
-    )
-    if flag is not None:
+    flag = parser.action_of(before[-1])
+    if flag is not None and flag.nargs != 0:
         return list(map(str, flag.choices or ()))
     name, values = SUGGESTED.get(before[0], ("", ()))
-    places = [item for item in arguments if not item.option_strings]
+    places = [item for item in parser._actions if not item.option_strings]
     return [
         str(value)
         for item in places

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from puffervec.commands.verb import StopSignals, Verb
-from puffervec.errors import ConfigError, PuffervecError
+from puffervec.errors import PuffervecError
+from puffervec.system.arguments import Parser
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.metrics import keys
@@ -27,12 +28,8 @@ if TYPE_CHECKING:
     from puffervec.train.run.trainer import Trainer
 
 ABOUT = """\
-  Trains for a few seconds and prints agent-steps/s, env-steps/s and where the time goes. Keeps nothing.
-
-  --seconds N           to measure, after a warm-up of a third of that [default: 10]
-  --json                one JSON object instead of a table
-  --config FILE.toml    and all flags of puffer-train train
-"""
+Trains for a few seconds and prints agent-steps/s, env-steps/s and where the time goes. Keeps
+nothing."""
 WARM_UP = 1 / 3  # Of the measured seconds.
 FOR_EVER = 10**15  # Agent-steps.
 
@@ -177,22 +174,26 @@ def summary(
     )
 
 
+def options(parser: Parser) -> None:
+    """Declare the flags of bench."""
+    # fmt: off
+    flag = parser.flag
+    flag("--seconds N", "to measure, after a warm-up of a third of that [default: %(default)s]",
+         type=flags.at_least(1), default=10)
+    flag("--json", "one JSON object instead of a table")
+    # fmt: on
+
+
 def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train bench ENV`."""
-    target = flags.take_target(args)
-    seconds = flags.whole("--seconds", flags.take_option(args, "--seconds"), 1) or 10
-    as_json = flags.take_switch(args, "--json")
-    if target is None:
-        raise ConfigError(
-            "which env? For example: puffer-train bench drive (puffer-train bench --help shows "
-            "more)"
-        )
-    config = flags.settled(TrainConfig.of(target), args)
-    found = measure(config, float(seconds), signals)
+    asked = VERB.parse(args)
+    config = flags.settled(TrainConfig.of(asked.target), asked.settings)
+    found = measure(config, float(asked.seconds), signals)
     if found is not None:
-        print(found.as_json() if as_json else found.text())
+        print(found.as_json() if asked.json else found.text())
 
 
 VERB = Verb(
-    "bench", "ENV [flags]", "speed and time split of a short run", ABOUT, run, configured=True
-)
+    "bench", "ENV [flags]", "speed and time split of a short run", ABOUT, run, options,
+    configured=True,
+)  # fmt: skip

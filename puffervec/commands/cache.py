@@ -6,24 +6,25 @@ from __future__ import annotations
 
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.system import cache
-from puffervec.train.config import flags
+from puffervec.system.arguments import Parser
 
 ABOUT = """\
-  Shows where what envs prepare (drive: compiled scenes) is kept between runs, and how much room it takes. PUFFERVEC_CACHE names
-  another folder.
+Shows where what envs prepare (drive: compiled scenes) is kept between runs, and how much room it
+takes. PUFFERVEC_CACHE names another folder."""
 
-  --clear               remove it; the next run makes what it needs again
-"""
+
+def options(parser: Parser) -> None:
+    """Declare the flags of cache."""
+    parser.flag("--clear", "remove it; the next run makes what it needs again")
 
 
 def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train cache`."""
-    clear = flags.take_switch(args, "--clear")
-    flags.refuse_left(args, "cache")
+    asked = VERB.parse(args)
     found = cache.entries()
     size = sum(path.stat().st_size for path in found)
     print(f"{cache.cache_folder()}: {len(found)} files, {size / 2**20:,.1f} MiB")
-    if clear:
+    if asked.clear:
         print(f"removed {cache.clear() / 2**20:,.1f} MiB")
 
 
@@ -33,5 +34,6 @@ VERB = Verb(
     "what envs keep between runs, and how much room it takes",
     ABOUT,
     run,
+    options,
     trainer=False,
 )

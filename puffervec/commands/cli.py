@@ -40,8 +40,9 @@ _VERBS = (
         cache.VERB,
     ),
     *doors.verbs(),
+    completion.VERB,
 )
-VERBS = {verb.name: verb for verb in (*_VERBS, completion.verb(_VERBS))}
+VERBS = {verb.name: verb for verb in _VERBS}
 NAME = "puffer-train"
 HELP = {"-h", "--help", "--help-all"}
 
@@ -62,7 +63,7 @@ def usage() -> str:
     """Return what `puffer-train --help` prints."""
     heads = {name: f"puffer-train {name} {verb.syntax}" for name, verb in VERBS.items()}
     verbs = "\n".join(f"       {heads[name]:<54}  {verb.summary}" for name, verb in VERBS.items())
-    return f"usage: {verbs.lstrip()}\n       puffer-train --version\n\n{train.about()}"
+    return train.help_text(f"{verbs.lstrip()}\n       puffer-train --version")
 
 
 def _run(verb: Verb | None, args: list[str]) -> int:
@@ -81,9 +82,12 @@ def _run(verb: Verb | None, args: list[str]) -> int:
         and ranks.under_torchrun()
     ):
         raise ConfigError("torchrun is for training only: run this verb without torchrun")
+    if verb is completion.VERB and args[:1] == ["--"]:
+        print(*completion.candidates(args[1:], VERBS), sep="\n")
+        return 0
     with StopSignals() as signals:
         try:
-            if HELP & set(args) and args[0] != "--":  # Words to complete follow "--".
+            if HELP & set(args):
                 print(verb.usage if verb.help is None else verb.help(args))
                 return 0
             if verb.trainer:

@@ -9,9 +9,8 @@ Flags and envs are those that the command itself knows: there is no second list
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,18 +18,21 @@ import puffervec.envs
 from puffervec.commands.settings_help import choices_of
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.system.arguments import Parser
 from puffervec.system.shells import scripts
 from puffervec.train.config import algorithms, flags
 from puffervec.train.config.sections import LogSection, TrainConfig, hints_of
 
 ABOUT = """\
-  Prints a script that completes verbs, envs, runs, flags and their values. To have it in every new shell:
+Prints a script that completes verbs, envs, runs, flags and their values. To have it in every new
+shell:
 
   bash    echo 'eval "$(puffer-train completion bash)"' >> ~/.bashrc
   zsh     echo 'eval "$(puffer-train completion zsh)"' >> ~/.zshrc       (behind compinit)
-  fish    puffer-train completion fish > ~/.config/fish/completions/puffer-train.fish
-"""
+  fish    puffer-train completion fish > ~/.config/fish/completions/puffer-train.fish"""
+# No library's completion: it would neither know the runs in this folder nor the settings of an env.
 SCRIPTS = scripts("puffer-train")
+SUGGESTED = {"--device": ("auto", "cpu", "cuda"), "--host": ("127.0.0.1", "::1")}
 
 
 def candidates(words: Sequence[str], verbs: Mapping[str, Verb]) -> list[str]:
@@ -62,37 +64,34 @@ def _possible(typed: str, before: list[str], verbs: Mapping[str, Verb]) -> list[
         if verb.syntax.startswith("RUN")
         else []
     )
-    choices = [*verb.values.get("", ()), *runs]
-    return [*choices, *(puffervec.envs.names() if "ENV" in verb.syntax else [])]
+    shells = SCRIPTS if verb is VERB else ()
+    return [*shells, *runs, *(puffervec.envs.names() if "ENV" in verb.syntax else [])]
 
 
 def _flags(verb: Verb, config: TrainConfig) -> list[str]:
-    own = re.findall(r"(?<![\w-])--[a-z][\w-]*(?![\w.-])", verb.about)
+    own = [flag for flag in verb.parser().long_flags() if "." not in flag]
     if verb.configured:
-        known = flags.known_flags(config)
-        short = [alias for alias, long in flags.ALIASES.items() if long in known]
-        own += ["--config", "--help-all", *known, *short]
-    return sorted({*own, "--help"})
+        own += [*flags.settings_parser(config).long_flags(), "--help-all"]
+    return sorted(own)
 
 
 def _values(verb: Verb, target: str | None, flag: str) -> list[str] | None:
-    """What may stand behind a flag: [] for files or any text, None where it takes nothing."""
+    """Return what may follow a flag: [] for files or any text, None for one that takes nothing."""
     if flag in ("--resume", "--init-from"):
         return ["latest", *_runs()]
     if flag == "--baseline":
         return _baselines(target)
     if flag == "--train.algorithm":
         return algorithms.names()
-    if verb.configured:
-        section, _, name = (
-            flags.ALIASES.get(flag, flag).removeprefix("--").replace("-", "_").partition(".")
-        )
-        instance = getattr(_config(target, []), section, None)
-        if dataclasses.is_dataclass(instance) and not isinstance(instance, type):
-            hint = hints_of(instance).get(name)
-            return ["true", "false"] if hint is bool else list(choices_of(hint))
-    takes_one = re.search(rf"{flag} [A-Z]", verb.about)  # As in --out FILE.
-    return list(verb.values.get(flag, ())) if takes_one else None
+    config = _config(target, [])
+    if verb.configured and (action := flags.settings_parser(config).action_of(flag)):
+        section, _, name = action.dest.partition(".")
+        hint = hints_of(getattr(config, section))[name]
+        return ["true", "false"] if hint is bool else list(choices_of(hint))
+    action = verb.parser().action_of(flag)
+    if action is None or action.nargs == 0:
+        return None
+    return list(action.choices or SUGGESTED.get(flag, ()))
 
 
 def _baselines(target: str | None) -> list[str]:
@@ -131,24 +130,17 @@ def _runs() -> list[str]:
     return [str(path) for path in sorted(there, key=saved, reverse=True)]
 
 
-def verb(others: Sequence[Verb]) -> Verb:
-    """Return the verb. others: that it completes beside itself."""
+def options(parser: Parser) -> None:
+    """Declare the argument of completion."""
+    parser.add_argument("target", choices=tuple(SCRIPTS), help=argparse.SUPPRESS)
 
-    def run(args: list[str], signals: StopSignals) -> None:
-        if args[:1] == ["--"]:
-            print(
-                *candidates(args[1:], {known.name: known for known in (*others, completion)}),
-                sep="\n",
-            )
-            return
-        shell = flags.take_target(args)
-        flags.refuse_left(args, "completion")
-        if shell not in SCRIPTS:
-            raise ConfigError(f"completion: {shell!r} is not known: use {', '.join(SCRIPTS)}")
-        print(SCRIPTS[shell], end="")
 
-    syntax, summary = "|".join(SCRIPTS), "what completes these commands in a shell"
-    completion = Verb(
-        "completion", syntax, summary, ABOUT, run, trainer=False, values={"": tuple(SCRIPTS)}
-    )
-    return completion
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train completion SHELL`."""
+    print(SCRIPTS[VERB.parse(args).target], end="")
+
+
+VERB = Verb(
+    "completion", "|".join(SCRIPTS), "what completes these commands in a shell", ABOUT, run, options,
+    trainer=False,
+)  # fmt: skip

@@ -14,11 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from puffervec.commands.beside import asked_for, find_other, side_by_side
-from puffervec.commands.players import PlayerRequest, find_player, progress_of, take_player
+from puffervec.commands.players import (
+    PlayerRequest,
+    add_player,
+    find_player,
+    player_fields,
+    progress_of,
+)
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.contract.evaluation import Actor, Evaluation, Report
 from puffervec.errors import ConfigError, SceneWarning
 from puffervec.system import extras
+from puffervec.system.arguments import Parser
 from puffervec.system.folder import replace_file, said
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
@@ -26,35 +33,13 @@ from puffervec.train.config.target import as_evaluated, own_evaluation
 from puffervec.train.metrics.tables import print_report
 
 ABOUT = """\
-  Evaluates a run, or of an ENV with --baseline what needs no training.
+Evaluates a run, or of an ENV with --baseline what needs no training.
 
-  --baseline WHO,...    random, what the env brings (drive: stop, lane-follow, idm, log, expert), module:Class for an actor of
-                        yours (puffervec.contract.evaluation.Actor), or another run or checkpoint.
-                        They are evaluated in the same way and stand below the run, with whether their scores are apart
-  --suite NAME          another evaluation that the env brings (drive: generated, real, self-play, human-replay, idm, realism)
-  --episodes N          episodes, as the env's evaluation counts them (drive: of each scene) [default: 100, or the env's own]
-  --env.NAME VALUE      settings of the env, over those of the run
-  --scenes WHAT         short for --env.scenes
-  --env MODULE:FACTORY  the run's env where it is code of yours, which eval imports only if you name it
-  --policy MODULE:CLASS the run's policy, likewise
-  --json FILE           also write the results as JSON
-  --csv FILE            ... as CSV, one line per part (agent type; drive: scene); further tables beside it, as FILE.TABLE.csv
-  --png FILE|FOLDER     draw episodes, where the env can
-  --draw WHICH          which parts: part:NAME, worst:N (by score) or all [default: worst:10 into a folder]
-  --opponent NAME=WHO   the policy NAME is played by a baseline (random), or by that of another run; any number of these
-  --seed N              of envs and of drawn actions [default: 0]
-  --seeds N             evaluate with N seeds; intervals are over parts and seeds, where the env's evaluation can (drive)
-  --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
-  --sample              draw actions instead of taking the likeliest one
-  --all                 print every part; without it, of more than 20 the total and those with the lowest scores
-  --progress            say on standard error how much is done, for programs: lines of "progress evaluating 0.250"
-  --failures            print every line of the table of failures, with all columns, where the evaluation has one
-
-  Pictures show episodes of their own, with the same seeds: the same ones, unless actions are drawn.
-"""
+--baseline may name several, with commas, other runs and checkpoints among them: they are evaluated
+in the same way and stand below the run, with whether their scores are apart. Pictures show episodes
+of their own, with the same seeds: the same ones, unless actions are drawn."""
 EPISODES = 100  # of an env without an evaluation of its own
 DRAWN = "worst:10"
-_VALUES = ("suite", "episodes", "seeds", "png", "draw", "json", "csv")
 
 
 @dataclass(frozen=True)
@@ -72,39 +57,45 @@ class EvalRequest(PlayerRequest):
     failures: bool = False
 
 
+def options(parser: Parser) -> None:
+    """Declare the flags of eval."""
+    # fmt: off
+    flag = parser.flag
+    flag("--suite NAME", "another evaluation that the env brings (drive: generated, real, "
+         "self-play, human-replay, idm, realism)")
+    flag("--episodes N", "episodes, as the env's evaluation counts them (drive: of each scene) "
+         "[default: 100, or the env's own]", type=flags.at_least(1))
+    flag("--seeds N", "evaluate with N seeds; intervals are over parts and seeds, where the env's "
+         "evaluation can (drive)", type=flags.at_least(1))
+    flag("--json FILE", "also write the results as JSON", type=Path)
+    flag("--csv FILE", "... as CSV, one line per part (agent type; drive: scene); further tables "
+         "in FILE.TABLE.csv", type=Path)
+    flag("--png FILE|FOLDER", "draw episodes, where the env can", type=Path)
+    flag("--draw WHICH", "which parts: part:NAME, worst:N (by score) or all [default: worst:10 "
+         "into a folder]")
+    flag("--all", "print every part; without it, of more than 20 the total and those with the "
+         "lowest scores")
+    flag("--failures", "print every line of the table of failures, with all columns, where the "
+         "evaluation has one")
+    add_player(parser)
+    # fmt: on
+
+
 def parse(args: list[str]) -> EvalRequest:
     """Return the request that the arguments make.
 
     Raises: ConfigError: an unknown flag, or a value that does not fit; one line.
     """
-    target = flags.take_target(args)
-    if target is None:
-        raise ConfigError(
-            "which run? For example: puffer-train eval latest (puffer-train eval --help shows more)"
-        )
-    values = {name: flags.take_option(args, f"--{name}") for name in _VALUES}
-    every, failures = (flags.take_switch(args, name) for name in ("--all", "--failures"))
-    player = take_player(args)
-    flags.refuse_left(args, "eval")
-    if values["draw"] is not None and values["png"] is None:
-        raise ConfigError(f"--draw {values['draw']} needs --png FILE or --png FOLDER")
+    asked = VERB.parse(args)
+    if asked.draw is not None and asked.png is None:
+        raise ConfigError(f"--draw {asked.draw} needs --png FILE or --png FOLDER")
+    own = ("suite", "episodes", "seeds", "png", "draw", "json", "csv", "failures")
     return EvalRequest(
-        target,
-        **player,
-        suite=values["suite"],
-        episodes=flags.whole("--episodes", values["episodes"], 1),
-        seeds=flags.whole("--seeds", values["seeds"], 1),
-        png=_path(values["png"]),
-        draw=values["draw"],
-        json=_path(values["json"]),
-        csv=_path(values["csv"]),
-        every=every,
-        failures=failures,
+        asked.target,
+        **player_fields(asked),
+        **{name: getattr(asked, name) for name in own},
+        every=asked.all,
     )
-
-
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)
 
 
 def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
@@ -299,6 +290,6 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 VERB = Verb(
-    "eval", "RUN|CHECKPOINT|latest|ENV [flags]", "rates of a trained policy, or of a baseline", ABOUT, run,
-    values={"--device": ("auto", "cpu", "cuda")},
+    "eval", "RUN|CHECKPOINT|latest|ENV [flags]", "rates of a trained policy, or of a baseline", ABOUT,
+    run, options,
 )  # fmt: skip

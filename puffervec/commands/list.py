@@ -21,14 +21,13 @@ import puffervec.envs
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.contract.native import NativeEnv
 from puffervec.errors import PuffervecError
-from puffervec.train.config import algorithms, flags
+from puffervec.system.arguments import Parser
+from puffervec.train.config import algorithms
 from puffervec.train.config.target import GENERIC
 
 ABOUT = """\
-  Prints the envs, policies, algorithms, memories, optimizers and presets there are, with what they are.
-
-  --json                one JSON object instead of tables
-"""
+Prints the envs, policies, algorithms, memories, optimizers and presets there are, with what they
+are."""
 Rows = list[dict[str, str]]
 NO_DOCSTRING = "No description: its module has no docstring."
 OPTIMIZERS = {
@@ -165,10 +164,14 @@ def as_tables(found: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
     return "\n".join(lines)
 
 
+def options(parser: Parser) -> None:
+    """Declare the flags of list."""
+    parser.flag("--json", "one JSON object instead of tables")
+
+
 def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train list`."""
-    as_json = flags.take_switch(args, "--json")
-    flags.refuse_left(args, "list")
+    as_json = VERB.parse(args).json
     print(json.dumps(everything(), indent=2) if as_json else as_tables(everything()))
 
 
@@ -178,4 +181,5 @@ VERB = Verb(
     "the envs, policies, algorithms, memories, optimizers and presets there are",
     ABOUT,
     run,
+    options,
 )

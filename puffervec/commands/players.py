@@ -6,6 +6,7 @@ torch.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -16,13 +17,12 @@ from typing import Any, cast
 import puffervec.envs
 from puffervec.contract.evaluation import Actor, Evaluation, progress_to
 from puffervec.errors import ConfigError
+from puffervec.system.arguments import Parser
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, guarded, native_env, own_evaluation
 from puffervec.train.metrics.tables import ProgressLines, note
 from puffervec.workers.python.creators import Creator, named
-
-_VALUES = ("baseline", "device", "env", "policy")
 
 
 @dataclass(frozen=True)
@@ -60,46 +60,64 @@ class Player:
     trained: TrainConfig | None = None
 
 
-def take_player(args: list[str]) -> dict[str, Any]:
-    """Remove the flags that say who acts from args; return the values of a PlayerRequest, all but
-    the target.
+def add_player(parser: Parser) -> None:
+    """Declare the flags that say who acts and in which env; Verb.parse collects those of the env."""
+    # fmt: off
+    flag = parser.flag
+    flag("--env.NAME VALUE", "settings of the env, over those of the run")
+    flag("--scenes WHAT", "short for --env.scenes")
+    flag("--baseline WHO", "who acts or is compared: random, what the env brings (drive: stop, "
+         "lane-follow, idm, log, expert), or module:Class for an actor of yours "
+         "(puffervec.contract.evaluation.Actor)")
+    flag("--opponent NAME=WHO", "the policy NAME is played by a baseline (random), or by that of "
+         "another run; any number of these", action="append", default=[])
+    add_code(parser)
+    flag("--seed N", "of envs and of drawn actions [default: %(default)s]",
+         type=flags.at_least(0), default=0)
+    flag("--device NAME", "auto, cpu, cuda or cuda:N [default: %(default)s]", default="cpu")
+    flag("--sample", "draw actions instead of taking the likeliest one")
+    flag("--progress", "print how much is done on standard error, for programs: lines of "
+         '"progress evaluating 0.250"')
+    parser.set_defaults(env_flags=())
+    # fmt: on
 
-    Raises: ConfigError: a value that is missing or does not fit.
-    """
-    values = {name: flags.take_option(args, f"--{name}") for name in _VALUES}
-    seed = flags.whole("--seed", flags.take_option(args, "--seed"), 0)
+
+def add_code(parser: Parser) -> None:
+    """Declare --env and --policy, which name code of the user's that may be imported."""
+    # fmt: off
+    flag = parser.flag
+    flag("--env MODULE:FACTORY", "the run's env where it is code of yours, which is imported only "
+         "if you name it")
+    flag("--policy MODULE:CLASS", "the run's policy, likewise")
+    # fmt: on
+
+
+def player_fields(asked: argparse.Namespace) -> dict[str, Any]:
+    """Return the values of a PlayerRequest, all but the target, from parsed arguments."""
     return {
-        "baseline": values["baseline"],
-        "seed": seed or 0,
-        "device": values["device"] or "cpu",
-        "deterministic": not flags.take_switch(args, "--sample"),
-        "code": (values["env"], values["policy"]),
-        "env_flags": _take_env_flags(args),
-        "opponents": tuple(flags.take_all(args, "--opponent")),
-        "progress": flags.take_switch(args, "--progress"),
+        "baseline": asked.baseline,
+        "seed": asked.seed,
+        "device": asked.device,
+        "deterministic": not asked.sample,
+        "code": (asked.env, asked.policy),
+        "env_flags": asked.env_flags,
+        "opponents": tuple(asked.opponent),
+        "progress": asked.progress,
     }
+
+
+def player_words(asked: argparse.Namespace) -> list[str]:
+    """Return the flags that `player_fields` has read, for another command line."""
+    words = [*asked.env_flags, *(["--sample"] if asked.sample else [])]
+    for flag in ("baseline", "env", "policy", "seed", "device"):
+        if getattr(asked, flag) is not None:
+            words += [f"--{flag}", str(getattr(asked, flag))]
+    return words + [word for who in asked.opponent for word in ("--opponent", who)]
 
 
 def progress_of(request: PlayerRequest) -> AbstractContextManager[None]:
     """Return a block in which progress is printed where that was asked for."""
     return progress_to(ProgressLines() if request.progress else None)
-
-
-def _take_env_flags(args: list[str]) -> tuple[str, ...]:
-    """Remove `--env.NAME [VALUE]` and their short forms from args and return them."""
-    taken = []
-    at = 0
-    while at < len(args):
-        if (
-            not args[at].startswith("--env.")
-            and args[at].partition("=")[0] not in flags.ENV_ALIASES
-        ):
-            at += 1
-            continue
-        has_value = "=" not in args[at] and at + 1 < len(args) and not args[at + 1].startswith("--")
-        taken += args[at : at + 1 + has_value]
-        del args[at : at + 1 + has_value]
-    return tuple(taken)
 
 
 def find_player(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:

@@ -23,6 +23,7 @@ from puffervec.commands.verb import StopSignals, Verb
 from puffervec.contract.drawing import BLUE, GREEN, ORANGE, PINK, YELLOW
 from puffervec.errors import ConfigError
 from puffervec.system import extras
+from puffervec.system.arguments import Parser
 from puffervec.system.folder import refuse_odd_file, replace_file
 from puffervec.train.config import flags
 from puffervec.train.metrics.curves import COLUMNS as X_COLUMNS
@@ -49,15 +50,9 @@ from puffervec.train.metrics.keys import (
 from puffervec.train.metrics.log import METRICS_FILE, read_head, read_metrics
 
 ABOUT = """\
-  Draws metrics of runs: the env's own records, return, losses, speed and time split. RUN is a run folder or a metrics.jsonl.
-  Each env has its own axes. Runs that differ in the seed alone are one line, their mean, in a band from lowest to highest.
-
-  --metrics KEYS        a panel each: env/score,return,losses/*; with + in one panel: score+goal,time [default: the usual ones]
-  --x WHAT              steps or minutes [default: steps]
-  --smooth PERCENT      bold: mean over this share of the run; faint: as logged; 0: only as logged [default: 3]
-  --apart               a line for each run, also where only seeds differ
-  --out FILE.png        [default: plot.png in the run folder; of several runs, here]
-"""
+Draws metrics of runs: the env's own records, return, losses, speed and time split. RUN is a run
+folder or a metrics.jsonl. Each env has its own axes. Runs that differ in the seed alone are one
+line, their mean, in a band from lowest to highest."""
 # Colour-blind people can tell them apart, also in grey (Okabe and Ito 2008).
 COLOURS = (BLUE, ORANGE, GREEN, PINK, YELLOW, "#56B4E9", "#000000")
 STYLES = ("-", "--", ":", "-.")
@@ -114,13 +109,6 @@ def check_request(runs: Sequence[str], out: Path | None, request: Request) -> Pa
 
     Raises: ConfigError, MissingExtraError: bad input.
     """
-    if not runs:
-        raise ConfigError(
-            "which runs? For example: puffer-train plot runs/NAME (puffer-train plot --help shows "
-            "more)"
-        )
-    if request.x not in X_COLUMNS:
-        raise ConfigError(f"--x is {request.x!r}: use {' or '.join(X_COLUMNS)}")
     if not 0 <= request.smooth <= 100:
         raise ConfigError(
             f"--smooth is {request.smooth:g}: must be a percentage of the run, 0 to 100; 0 draws "
@@ -370,25 +358,29 @@ def _share(run: Run, key: str) -> float:
     return float((shares * spans).sum() / max(float(spans.sum()), 1e-9))
 
 
+def options(parser: Parser) -> None:
+    """Declare the flags of plot."""
+    # fmt: off
+    flag = parser.flag
+    flag("--metrics NAMES", "a panel each: env/score,return,losses/*; with + in one panel: "
+         "score+goal,time [default: the usual ones]")
+    flag("--x WHAT", "steps or minutes [default: %(default)s]", choices=X_COLUMNS, default="steps")
+    flag("--smooth PERCENT", "bold: mean over this share of the run; faint: as logged; 0: only as "
+         "logged [default: %(default)g]", type=flags.number, default=SMOOTH_PERCENT)
+    flag("--apart", "a line for each run, also where only seeds differ")
+    flag("--out FILE.png", "[default: plot.png in the run folder; of several runs, here]",
+         type=Path)
+    # fmt: on
+
+
 def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train plot RUN...`."""
-    out, x, metrics, smooth = (
-        flags.take_option(args, flag) for flag in ("--out", "--x", "--metrics", "--smooth")
-    )
-    apart = flags.take_switch(args, "--apart")
-    runs = [arg for arg in args if not arg.startswith("-")]
-    flags.refuse_left([arg for arg in args if arg.startswith("-")], "plot")
-    width = SMOOTH_PERCENT if smooth is None else flags.number("--smooth", smooth)
-    print(
-        plot_runs(
-            runs,
-            None if out is None else Path(out),
-            Request(x or "steps", metrics, width, not apart),
-        )
-    )
+    asked = VERB.parse(args)
+    request = Request(asked.x, asked.metrics, asked.smooth, not asked.apart)
+    print(plot_runs(asked.target, asked.out, request))
 
 
 VERB = Verb(
-    "plot", "RUN... [flags]", "curves of one or several runs as a picture", ABOUT, run, trainer=False,
-    values={"--x": ("steps", "minutes")},
+    "plot", "RUN... [flags]", "curves of one or several runs as a picture", ABOUT, run, options,
+    trainer=False,
 )  # fmt: skip

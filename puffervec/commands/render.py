@@ -6,6 +6,7 @@ say how they are drawn.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import itertools
@@ -20,16 +21,18 @@ import numpy as np
 from puffervec.commands.players import (
     Player,
     PlayerRequest,
+    add_player,
     find_player,
     is_env,
+    player_fields,
     progress_of,
-    take_player,
 )
 from puffervec.commands.plot import COLOURS, new_figure
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.contract.evaluation import Interval, Report, Row, as_text
 from puffervec.errors import ConfigError
 from puffervec.system import extras
+from puffervec.system.arguments import Parser
 from puffervec.system.folder import make_folder, refuse_odd_file, replace_file, said
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
@@ -43,32 +46,10 @@ if TYPE_CHECKING:
     from puffervec.viewing.render.episode import Moment
 
 ABOUT = """\
-  Writes replay.html: a page, in one file, that plays episodes and shows what agents see, do and get. Or draws a film of an
-  episode (MP4: 1280 x 720), snapshots of it side by side, and its numbers over time as mean of many, as PNG and CSV.
-  Of a Gymnasium env with rgb_array it makes a film of the env's own pictures.
-  RUN may stand behind its ENV. An ENV alone acts at random, or as --baseline says.
-
-  --out FOLDER|FILE     FILE.html: the page; FILE.mp4 or FILE.gif: the film alone; FILE.png: the snapshots alone
-                        [default: the run folder, else here]
-  --format NAME         html: the page; mp4 or gif: a film, snapshots, numbers; png: those without a film [default: html]
-  --draw WHICH          episodes of the page, or of films, a file for each: worst:N (by the score of an evaluation, or of N
-                        episodes), part:NAME of the evaluation, all of its parts, first:N without an evaluation
-                        [default: worst:5 for the page; the first episode for a film, with snapshots and numbers]
-  --follow AGENT        the camera of a film stays on an agent, named as in the page ("car 4"), or on the one with the lowest
-                        return: worst
-  --fps N               steps per second of the film [default: as the env says]
-  --snapshots STEPS     [default: 0,50,150,300, or as far as the episode goes]
-  --episodes N          of which the numbers are the mean; the first one is drawn [default: 64]
-  --steps N             of an episode, at most [default: 1000]
-  --env.NAME VALUE      settings of the env, over those of the run
-  --baseline NAME       random, or what the env brings, in place of a policy
-  --policy MODULE:CLASS the run's policy where it is code of yours, which render imports only if you name it
-  --opponent NAME=WHO   the policy NAME is played by a baseline (random), or by that of another run; any number of these
-  --seed N              of envs and of drawn actions [default: 0]
-  --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
-  --sample              draw actions instead of taking the likeliest one
-  --progress            say on standard error how much is done, for programs: lines of "progress playing 0.250"
-"""
+Writes replay.html: a page, in one file, that plays episodes and shows what agents see, do and get.
+Or draws a film of an episode (MP4: 1280 x 720), snapshots of it, and its numbers over time as mean
+of many, as PNG and CSV. Of a Gymnasium env with rgb_array it makes a film of the env's own
+pictures. RUN may stand behind its ENV. An ENV alone acts at random, or as --baseline says."""
 FORMATS = ("html", "mp4", "gif", "png")
 FILMS = {
     "mp4": 120.0,
@@ -85,7 +66,6 @@ SNAPSHOTS = "0,50,150,300"
 FIRST = "first:1"
 MOST_SNAPSHOTS, MOST_TITLE = 24, 95
 FILM_SIZE = {"mp4": (1280, 720)}  # A GIF of that size would be large.
-_VALUES = ("out", "format", "draw", "follow", "fps", "snapshots", "episodes", "steps")
 
 
 @dataclass(frozen=True)
@@ -117,32 +97,47 @@ class RenderRequest(PlayerRequest):
         )
 
 
+def options(parser: Parser) -> None:
+    """Declare the flags of render."""
+    # fmt: off
+    flag = parser.flag
+    parser.add_argument("second", nargs="?", help=argparse.SUPPRESS)
+    flag("--out FOLDER|FILE", "FILE.html: the page; FILE.mp4 or FILE.gif: the film alone; "
+         "FILE.png: the snapshots alone [default: the run folder, else here]", type=Path)
+    flag("--format NAME", "html: the page; mp4 or gif: a film, snapshots, numbers; png: those "
+         "without a film [default: html]", choices=FORMATS)
+    flag("--draw WHICH", "episodes of the page, or of films, a file for each: worst:N (by the "
+         "score of an evaluation, or of N episodes), part:NAME of the evaluation, all of its "
+         "parts, first:N without an evaluation [default: worst:5 for the page; the first episode "
+         "for a film, with snapshots and numbers]")
+    flag("--follow AGENT", 'the camera of a film stays on an agent, named as in the page ("car '
+         '4"), or on the one with the lowest return: worst')
+    flag("--fps N", "steps per second of the film [default: as the env says]", type=flags.number)
+    flag("--snapshots STEPS", "[default: %(default)s, or as far as the episode goes]",
+         default=SNAPSHOTS)
+    flag("--episodes N", "of which the numbers are the mean; the first one is drawn [default: "
+         "%(default)s]", type=flags.at_least(1), default=RenderRequest.episodes)
+    flag("--steps N", "of an episode, at most [default: %(default)s]",
+         type=flags.at_least(1), default=RenderRequest.steps)
+    add_player(parser)
+    # fmt: on
+
+
 def parse(args: list[str]) -> RenderRequest:
     """Return the request that the arguments make. Raises: ConfigError: bad input, in one line."""
-    first, second = flags.take_target(args), flags.take_target(args)
-    if first is None:
-        raise ConfigError(
-            "which run or env? For example: puffer-train render latest (puffer-train render "
-            "--help shows more)"
-        )
+    asked = VERB.parse(args)
+    first, second = asked.target, asked.second
+    player = player_fields(asked)
     target, env = (first, None) if second is None else (second, first)
-    values = {name: flags.take_option(args, f"--{name}") for name in _VALUES}
-    player = take_player(args)
-    flags.refuse_left(args, "render")
     if is_env(target) and player["baseline"] is None:
         player["baseline"] = "random"
+    own = ("out", "format", "draw", "follow", "fps", "episodes", "steps")
     return RenderRequest(
         target,
         **player,
+        **{name: getattr(asked, name) for name in own},
         env=env,
-        out=None if values["out"] is None else Path(values["out"]),
-        format=values["format"],
-        draw=values["draw"],
-        follow=values["follow"],
-        fps=None if values["fps"] is None else flags.number("--fps", values["fps"]),
-        snapshots=_snapshots(values["snapshots"] or SNAPSHOTS),
-        episodes=flags.whole("--episodes", values["episodes"], 1) or RenderRequest.episodes,
-        steps=flags.whole("--steps", values["steps"], 1) or RenderRequest.steps,
+        snapshots=_snapshots(asked.snapshots),
     )
 
 
@@ -304,8 +299,6 @@ def _kind(request: RenderRequest, usual: str) -> str:
             f"--out {request.out}: give a folder, or a file that ends in .html, .mp4, .gif or .png"
         )
     kind = request.format or ending or usual
-    if kind not in FORMATS:
-        raise ConfigError(f"--format {kind}: use html, mp4, gif or png")
     if ending not in (None, kind):
         raise ConfigError(f"--format {kind}: {request.out} ends in .{ending}")
     if request.draw is not None and kind == "png":
@@ -515,6 +508,6 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 VERB = Verb(
-    "render", "RUN|latest|ENV [RUN] [flags]", "replays, films and snapshots of what a policy does", ABOUT, run,
-    values={"--device": ("auto", "cpu", "cuda"), "--format": FORMATS},
+    "render", "RUN|latest|ENV [RUN] [flags]", "replays, films and snapshots of what a policy does",
+    ABOUT, run, options,
 )  # fmt: skip

@@ -5,20 +5,23 @@
 from __future__ import annotations
 
 from puffervec.errors import ConfigError
+from puffervec.system.arguments import Parser
 from puffervec.train.config import flags
 
 LARGEST_PORT = 65535
 
 
-def take_server(args: list[str]) -> tuple[str, int]:
-    """Remove --host and --port from args; return the address and the port, 0 for any. Raises:
-    ConfigError.
-    """
-    host = flags.take_option(args, "--host") or "127.0.0.1"
-    port = flags.whole("--port", flags.take_option(args, "--port"), 0) or 0
+def add_server(parser: Parser) -> None:
+    """Declare --host and --port."""
+    flag = parser.flag
+    flag("--port N", "[default: any that is free]", type=flags.at_least(0), default=0)
+    flag("--host ADDRESS", "127.0.0.1 or ::1 [default: %(default)s]", default="127.0.0.1")
+
+
+def check_port(port: int) -> None:
+    """Raise ConfigError for a port that does not exist."""
     if port > LARGEST_PORT:
         raise ConfigError(f"--port {port}: use at most {LARGEST_PORT}")
-    return host, port
 
 
 def announced(url: str) -> None:

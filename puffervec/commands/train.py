@@ -17,6 +17,7 @@ from puffervec.commands.eval import EvalRequest, run_evaluation
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.doors import door
 from puffervec.errors import ConfigError, SceneWarning
+from puffervec.system.arguments import Parser
 from puffervec.system.output import table_lines
 from puffervec.train.config import flags
 from puffervec.train.config.sections import LogSection, TrainConfig
@@ -29,37 +30,40 @@ if TYPE_CHECKING:
     from puffervec.train.run.trainer import Trainer
 
 ABOUT = """\
-  ENV is a C env (the line below), a Gymnasium id, or module:factory, where factory is a function or class of yours that makes a
-  gymnasium.Env or a PettingZoo ParallelEnv
+ENV is a C env (the line below), a Gymnasium id, or module:factory, where factory is a function or
+class of yours that makes a gymnasium.Env or a PettingZoo ParallelEnv.
 
-  puffer-train drive                            train on generated scenes
-  puffer-train drive --scenes FOLDER            ... on your own
-  puffer-train CartPole-v1                      train in a registered Gymnasium env
-  puffer-train my_envs:make --env.size 8        ... in what my_envs.make(size=8) makes; my_envs.py may lie in this folder
-  puffer-train ENV --help                       the settings that people change most; --help-all: every one
-  puffer-train VERB --help                      the flags of a verb
-
-  --config FILE.toml    tables [env] [vec] [train] [policy] [policies.NAME] [ray] [log] with the same keys as the flags
-  --warpdrive FILE.yaml a run config of WarpDrive; ENV may be left out where the file's name means one
-  --resume RUN|latest   go on from the newest checkpoint of a run folder
-  --init-from RUN       begin a new run with the policies of another: a run or a checkpoint
-  --opponent NAME=RUN   the policy NAME is not trained, but played by that of RUN: a run, a checkpoint, or a folder of
-                        checkpoints, of which one is drawn for each episode
-"""
+  puffer-train drive                        train on generated scenes
+  puffer-train drive --scenes FOLDER        ... on your own
+  puffer-train CartPole-v1                  train in a registered Gymnasium env
+  puffer-train my_envs:make --env.size 8    ... in what my_envs.make(size=8) makes; my_envs.py may
+                                            lie in this folder
+  puffer-train ENV --help                   the settings that people change most; --help-all: all
+  puffer-train VERB --help                  the flags of a verb"""
 
 
-def about() -> str:
-    """Return what stands below the usage of `puffer-train --help`: ABOUT, and the C envs that there
-    are.
-    """
+def options(parser: Parser) -> None:
+    """Declare the flags of train that say how a run begins."""
+    # fmt: off
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--resume", metavar="RUN|latest", help="go on from the newest checkpoint of a run folder")
+    add("--init-from", metavar="RUN",
+        help="begin a new run with the policies of another: a run or a checkpoint")
+    add("--warpdrive", metavar="FILE.yaml", type=Path,
+        help="a run config of WarpDrive; ENV may be left out where the file's name means one")
+    # fmt: on
+
+
+def help_text(usage: str | None = None) -> str:
+    """Return the text of --help with the C envs that there are, below another usage if given."""
+    parser = VERB.parser()
+    parser.usage = usage or parser.usage
     first, rest = ABOUT.split("\n\n", 1)
     known = textwrap.fill(
-        ", ".join(puffervec.envs.names()),
-        120,
-        initial_indent="  C envs: ",
-        subsequent_indent=" " * 10,
+        ", ".join(puffervec.envs.names()), 100, initial_indent="C envs: ", subsequent_indent=" " * 8
     )
-    return f"{first}\n{known}\n\n{rest}"
+    parser.description = f"{first}\n{known}\n\n{rest}"
+    return parser.format_help()
 
 
 def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]:
@@ -68,39 +72,32 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]
 
     Raises: ConfigError, CheckpointError: bad input, in one line.
     """
-    target = flags.take_target(args)
-    given = {
-        flag: flags.take_option(args, flag) for flag in ("--resume", "--init-from", "--warpdrive")
-    }
-    if len(both := [flag for flag, value in given.items() if value is not None]) > 1:
-        raise ConfigError(f"{both[0]} and {both[1]}: a run begins in one way, give one of them")
-    resume, init, warpdrive = given.values()
+    asked = VERB.parse(args)
+    target, args = asked.target, asked.settings
     checkpoint: Path | None = None
-    if resume is not None:
+    if asked.resume is not None:
         from puffervec.train.run.find import run_folder_of
 
-        checkpoint, config = _of_checkpoint(resume, target, args)
+        checkpoint, config = _of_checkpoint(asked.resume, target, args)
         if (
             run_folder_of(checkpoint) is None
         ):  # A new run begins: where, is not for the checkpoint's maker to say.
             config = dataclasses.replace(config, log=LogSection())
         if target is not None and target != config.target:
             which = (
-                f"{resume} ({run_folder_of(checkpoint) or checkpoint})"
-                if resume == "latest"
-                else resume
+                f"{asked.resume} ({run_folder_of(checkpoint) or checkpoint})"
+                if asked.resume == "latest"
+                else asked.resume
             )
             raise ConfigError(f"--resume {which} is a run of {config.target!r}, not of {target!r}")
-    elif init is not None:
-        source, before = _of_checkpoint(init, target, args)
+    elif asked.init_from is not None:
+        source, before = _of_checkpoint(asked.init_from, target, args)
         config = dataclasses.replace(TrainConfig.of(target or before.target), policy=before.policy)
         return flags.settled(config, args), None, source
-    elif warpdrive is not None:
-        config = _of_warpdrive(Path(warpdrive), target)
+    elif asked.warpdrive is not None:
+        config = _of_warpdrive(asked.warpdrive, target)
     elif target is None:
-        raise ConfigError(
-            "which env? For example: puffer-train drive (puffer-train --help shows more)"
-        )
+        raise VERB.no_target()
     else:
         config = TrainConfig.of(target)
     return flags.settled(config, args), checkpoint, None
@@ -173,10 +170,10 @@ def settings(args: list[str]) -> str:
     """
     target = flags.take_target(args)
     if target is None:
-        return VERB.usage.replace(ABOUT, about())
+        return help_text()
     config = flags.of_algorithm(TrainConfig.of(target), args)
     return (
-        VERB.usage + settings_help.full_help(config)
+        help_text() + settings_help.full_help(config)
         if "--help-all" in args
         else settings_help.short_help(config)
     )
@@ -307,7 +304,9 @@ VERB = Verb(
     "train a policy in ENV; `train` may be left out",
     ABOUT,
     run,
+    options,
     settings,
     configured=True,
+    targetless=True,
     trains=True,
 )

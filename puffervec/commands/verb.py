@@ -6,16 +6,21 @@ verb has a file of its own, which imports nothing heavy before it runs.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import dataclasses
+import difflib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from puffervec._ffi import lib
+from puffervec.errors import ConfigError
+from puffervec.system.arguments import Parser
+from puffervec.train.config import flags
 
 if TYPE_CHECKING:
     from puffervec.train.run.trainer import Trainer
@@ -106,21 +111,21 @@ class StopSignals:
 
 @dataclasses.dataclass(frozen=True)
 class Verb:
-    """A verb.
+    """A verb of `puffer-train`.
 
     Attributes:
         name, syntax: `puffer-train NAME SYNTAX`. A syntax that begins with RUN or ENV says what the
-            first argument is; one that does not begin with [ needs arguments.
+            first argument is; one that begins with [ needs no arguments.
         summary: in a few words.
-        about: the rest of its --help: what it does, and its own flags, from which completion knows
-        them too.
+        about: what it does, for --help.
         run: called with the arguments behind the verb, and the signals within which it runs. Raises
-            what cli.main turns into exit codes.
+            what run_command turns into exit codes.
+        options: declares its own flags, from which --help and completion are made.
         help: another text for --help and --help-all, from the arguments.
         configured: takes the flags of a run, as train does.
+        targetless: may be called without a target.
         trainer: needs the packages of the trainer.
         trains: its files are what it is for, not what it prints.
-        values: what may stand behind its own flags.
     """
 
     name: str
@@ -128,13 +133,71 @@ class Verb:
     summary: str
     about: str
     run: Callable[[list[str], StopSignals], None]
+    options: Callable[[Parser], None] = lambda parser: None
     help: Callable[[list[str]], str] | None = None
     configured: bool = False
+    targetless: bool = False
     trainer: bool = True
     trains: bool = False
-    values: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     @property
     def usage(self) -> str:
         """The text of --help."""
-        return f"usage: puffer-train {self.name} {self.syntax}\n\n{self.about}"
+        return self.parser().format_help()
+
+    def parser(self) -> Parser:
+        """Return a parser of all flags but the settings of a run."""
+        parser = self._own_parser()
+        if self.configured:
+            flags.add_sources(parser)
+        return parser
+
+    def _own_parser(self) -> Parser:
+        more = "And all flags of puffer-train train." if self.configured and not self.help else None
+        usage = f"puffer-train {self.name} {self.syntax}"
+        parser = Parser(
+            prog=f"puffer-train {self.name}", usage=usage, description=self.about, epilog=more
+        )
+        if self.syntax.startswith("RUN") and not self.configured:
+            several = "*" if "..." in self.syntax else "?"
+            parser.add_argument("target", nargs=several, help=argparse.SUPPRESS)
+        self.options(parser)
+        return parser
+
+    def parse(self, args: Sequence[str]) -> argparse.Namespace:
+        """Return the verb's own options and its target.
+
+        Of a configured verb `settings` has the other arguments, for flags.settled; of one that
+        takes settings of an env (players.add_player), `env_flags` has these.
+
+        Raises: ConfigError: an unknown argument, a value that does not fit, no target.
+        """
+        parser, left = self._own_parser(), list(args)
+        if self.configured:
+            found, left = parser.parse_known_args(left)
+            found.target, found.settings = flags.take_target(left), left
+        else:
+            with_env = parser.get_default("env_flags") is not None
+            env_flags = flags.take_env_flags(left) if with_env else ()
+            found, left = parser.parse_known_intermixed_args(left)
+            found.env_flags = env_flags
+            self.refuse(left)
+        if not self.targetless and not getattr(found, "target", True):
+            raise self.no_target()
+        return found
+
+    def refuse(self, left: Sequence[str]) -> None:
+        """Raise ConfigError if arguments are left that the verb does not know."""
+        if left:
+            flag, parser = left[0].partition("=")[0], self.parser()
+            close = difflib.get_close_matches(flag, parser.long_flags(), n=1)
+            hint = f"did you mean {close[0]}?" if close else f"{parser.prog} --help lists the flags"
+            raise ConfigError(f"unknown argument {left[0]}: {hint}")
+
+    def no_target(self) -> ConfigError:
+        """Return the error for arguments that name no run or env."""
+        what = self.syntax.split("|")[0].split()[0].strip(".").lower()
+        return ConfigError(
+            f"which {what}? Use: puffer-train {self.name} {self.syntax} (puffer-train {self.name} "
+            "--help shows more)"
+        )

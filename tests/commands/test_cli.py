@@ -194,7 +194,7 @@ def test_init_from_begins_a_run_with_the_policies_of_another(
         (["--init-from", str(tmp_path / "one"), "--policy.hidden", "32"], "do not fit"),
         (
             ["--init-from", str(tmp_path / "one"), "--resume", str(tmp_path / "one")],
-            "give one of them",
+            "not allowed with argument",
         ),
     ):
         code, _, err = run(["probe", *SMALL, *runs, "--run-name", "three", *arguments], capsys)

@@ -85,7 +85,9 @@ def test_all_flags_and_verbs_are_offered() -> None:
 def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["completion", "--", "plo"]) == 0 and capsys.readouterr().out == "plot\n"
     assert cli.main(["completion", "--"]) == 0 and "drive" in capsys.readouterr().out.split()
-    assert cli.main(["completion", "tcsh"]) == 2 and "bash, zsh, fish" in capsys.readouterr().err
+    assert (
+        cli.main(["completion", "tcsh"]) == 2 and "'bash', 'zsh', 'fish'" in capsys.readouterr().err
+    )
 
 
 ASK = {

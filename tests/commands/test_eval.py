@@ -301,8 +301,8 @@ def test_what_is_asked_for() -> None:
         ("--seed 1", "which run"),
         ("one --train.lr 1", "unknown argument --train.lr"),
         ("one --draw all", "--draw all needs --png"),
-        ("one --episodes none", "--episodes is 'none'"),
-        ("one --json", "--json needs a value"),
+        ("one --episodes none", "--episodes: 'none' must be a whole number of at least 1"),
+        ("one --json", "--json: expected one argument"),
     ],
 )
 def test_bad_flags(args: str, words: str) -> None:

@@ -122,22 +122,19 @@ def test_a_picture_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "out", "x", "words"),
+    ("where", "out", "words"),
     [
-        ([], None, "steps", "which runs"),
-        (["none"], None, "steps", "none does not exist: give run folders"),
-        (["r"], "a.jpg", "steps", "must end in .png"),
-        (["r"], "none/a.png", "steps", "there is no folder"),
-        (["r"], None, "hours", "'hours': use steps or minutes"),
-        (["empty"], None, "steps", "no metrics yet"),
-        (["other"], None, "steps", "schema_version 7"),
-        (["broken"], None, "steps", "cannot be read"),
+        (["none"], None, "none does not exist: give run folders"),
+        (["r"], "a.jpg", "must end in .png"),
+        (["r"], "none/a.png", "there is no folder"),
+        (["empty"], None, "no metrics yet"),
+        (["other"], None, "schema_version 7"),
+        (["broken"], None, "cannot be read"),
     ],
 )
 def test_bad_input(
     where: list[str],
     out: str | None,
-    x: str,
     words: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -149,7 +146,7 @@ def test_bad_input(
         (tmp_path / name).mkdir()
         (tmp_path / name / "metrics.jsonl").write_text(text)
     with pytest.raises(ConfigError, match=words):
-        plot.plot_runs(where, None if out is None else Path(out), plot.Request(x))
+        plot.plot_runs(where, None if out is None else Path(out))
     assert not list(tmp_path.rglob("*.png"))
 
 

@@ -249,7 +249,7 @@ def test_films_as_mp4(here: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ("--seed 3", "which run or env"),
+        ("--seed 3", "which run"),
         ("none", "none does not exist"),
         ("tag_grid none", "none does not exist"),
         ("probe", "probe does not say how it is drawn (NativeEnv.drawing)"),
@@ -267,8 +267,8 @@ def test_films_as_mp4(here: Path) -> None:
         ),
         ("tag_grid --out a.gif --format mp4", "--format mp4: a.gif ends in .gif"),
         ("tag_grid --out no/a.gif", "cannot write no/a.gif: No such file or directory"),
-        ("tag_grid --format avi", "--format avi: use html, mp4, gif or png"),
-        ("tag_grid --draw best", "--draw best: use part:NAME, worst:N, first:N or all"),
+        ("tag_grid --format avi", "invalid choice: 'avi'"),
+        ("tag_grid --draw best", "--draw best: give part:NAME, worst:N, first:N or all"),
         (
             "tag_grid --draw part:1",
             "--draw part:1: tag_grid has no evaluation by parts: use worst:N",

@@ -44,8 +44,8 @@ def test_the_commands_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         _, verb, *args = shlex.split(command, comments=True)
         assert verb == "profile"
         if "--compare" in args:
-            assert all(arg in profile.ABOUT for arg in args if arg.startswith("--"))
+            assert profile.VERB.parse(args).settings == []
             continue
         request = profile.parse(args)
         if ":" not in request.target:
-            flags.settled(TrainConfig.of(request.target), args)
+            flags.settled(TrainConfig.of(request.target), request.left)

@@ -27,7 +27,6 @@ SHARED = next(block.text for block in pages.blocks(PAGE) if block.info == "sh")
 
 
 def test_flags_of_the_commands_exist() -> None:
-    own = ("--name", "--trials", "--storage")
     commands = [
         line for block in pages.blocks(PAGE) for line in block.text.splitlines() if line != "wait"
     ]
@@ -35,16 +34,14 @@ def test_flags_of_the_commands_exist() -> None:
     for command in commands:
         program, verb, *args = shlex.split(command.removesuffix(" &"))
         assert (program, verb) == ("puffer-train", "sweep")
-        target = flags.take_target(args)
-        given = {flag: flags.take_option(args, flag) for flag in own}
-        flags.take_switch(args, "--results")
-        if given["--storage"]:
-            check_storage(given["--storage"])
-        if target is None:
-            assert args == [] and given["--name"]
+        asked = cli.VERBS["sweep"].parse(args)
+        if asked.storage:
+            check_storage(asked.storage)
+        if asked.target is None:
+            assert asked.settings == [] and asked.name
             continue
-        build_space(TrainConfig.of(target), flags.take_prefixed(args, PREFIX))
-        flags.settled(TrainConfig.of(target), args)
+        build_space(TrainConfig.of(asked.target), flags.take_prefixed(asked.settings, PREFIX))
+        flags.settled(TrainConfig.of(asked.target), asked.settings)
 
 
 def test_flags_and_figures_of_the_text() -> None:

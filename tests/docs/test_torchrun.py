@@ -24,6 +24,7 @@ import yaml
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousTimeout
 from torch.distributed.run import get_args_parser
 
+from puffervec.commands.cli import VERBS
 from puffervec.train import TrainConfig
 from puffervec.train.config import flags
 from tests.docs import pages
@@ -47,9 +48,9 @@ def checked(words: list[str]) -> Any:
     assert words[0] == "torchrun"
     known = get_args_parser().parse_args(words[1:])
     assert known.training_script.endswith("puffer-train")
-    target, *args = known.training_script_args
-    known.resumed = flags.take_option(args, "--resume")
-    known.config = flags.settled(TrainConfig.of(target), args)
+    asked = VERBS["train"].parse(known.training_script_args)
+    known.resumed = asked.resume
+    known.config = flags.settled(TrainConfig.of(asked.target), asked.settings)
     return known
 
 

@@ -38,22 +38,12 @@ def test_flags_of_the_commands_exist() -> None:
             assert {arg for arg in launch.split() if arg.startswith("--")} <= TORCHRUN
             command = command.replace(")", "", 1)
         _, first, *args = shlex.split(command, comments=True)
-        if first in ("plot", "render", "export", "cache", "eval"):
-            assert all(arg in cli.VERBS[first].usage for arg in args if arg.startswith("--")), (
-                command
-            )
-            continue
-        verb, target = (first, args.pop(0)) if first in cli.VERBS else ("train", first)
-        own = ("--name", "--trials") if verb == "sweep" else ("--resume", "--init-from")
-        if target.startswith("--"):
-            args.insert(0, target)
-            assert all(arg in own for arg in args if arg.startswith("--")), command
-            continue
-        for flag in own:
-            flags.take_option(args, flag)
-        config = TrainConfig.of(target)
-        build_space(config, flags.take_prefixed(args, PREFIX))
-        flags.settled(config, args)
+        verb = cli.VERBS["train" if first not in cli.VERBS else first]
+        asked = verb.parse(args if first in cli.VERBS else [first, *args])
+        if verb.configured and asked.target is not None:
+            config = TrainConfig.of(asked.target)
+            build_space(config, flags.take_prefixed(asked.settings, PREFIX))
+            flags.settled(config, asked.settings)
 
 
 def test_other_flags_that_the_text_names() -> None:

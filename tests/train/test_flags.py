@@ -164,8 +164,8 @@ def test_env_flags_of_a_python_env_are_keyword_arguments() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("--env.x", "needs a value"),
-        ("--env.x --lr 1", "needs a value"),
+        ("--env.x", "expected one argument"),
+        ("--env.x --lr 1", "expected one argument"),
         ("--env.2x 1", "not the name"),
         ("--scenes a", "unknown flag"),
     ],

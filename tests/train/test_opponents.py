@@ -279,8 +279,8 @@ def test_the_flag_says_who_plays_what(chase: Small) -> None:
         match="which policy is it to play. Say --opponent NAME=x, NAME one of taggers, runner",
     ):
         flags.by_policy(chase(), ["x"])
-    with pytest.raises(ConfigError, match="--opponent needs a value"):
-        flags.take_all(["--opponent"], "--opponent")
+    with pytest.raises(ConfigError, match="--opponent: expected one argument"):
+        flags.settled(config, ["--opponent"])
     assert parse(["runs/a", "--opponent", "runner=random", "--opponent=taggers=x"]).opponents == (
         "runner=random",
         "taggers=x",

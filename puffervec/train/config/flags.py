@@ -20,7 +20,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -63,42 +63,6 @@ ENV_ALIASES = {
 }
 
 
-def take_option(argv: list[str], flag: str) -> str | None:
-    """Remove `flag VALUE` or `flag=VALUE` from argv (the last one wins) and return the value; None
-    where it is absent.
-
-    Raises: ConfigError where the value is missing.
-    """
-    value = None
-    at = 0
-    while at < len(argv):
-        if argv[at] == flag:
-            if at + 1 >= len(argv) or argv[at + 1].startswith("--"):
-                raise ConfigError(f"{flag} needs a value")
-            value = argv[at + 1]
-            del argv[at : at + 2]
-        elif argv[at].startswith(flag + "="):
-            value = argv.pop(at).split("=", 1)[1]
-        else:
-            at += 1
-    return value
-
-
-def take_all(argv: list[str], flag: str) -> list[str]:
-    """Remove every `flag VALUE` or `flag=VALUE` from argv and return the values. Raises:
-    ConfigError where one is missing.
-    """
-    found: list[str] = []
-    while any(token == flag or token.startswith(flag + "=") for token in argv):
-        first = next(
-            i for i, token in enumerate(argv) if token == flag or token.startswith(flag + "=")
-        )
-        part = argv[first : first + (1 if "=" in argv[first] else 2)]
-        del argv[first : first + len(part)]
-        found.append(take_option(part, flag) or "")
-    return found
-
-
 def by_policy(
     config: TrainConfig, given: Sequence[str], flag: str = "--opponent"
 ) -> dict[str, list[str]]:
@@ -124,37 +88,44 @@ def by_policy(
     return found
 
 
-def take_switch(argv: list[str], flag: str) -> bool:
-    """Remove every `flag` from argv; return whether it was there."""
-    found = flag in argv
-    argv[:] = [arg for arg in argv if arg != flag]
-    return found
-
-
 def peek(argv: Sequence[str], flag: str) -> str | None:
-    """Return what `take_option` would, and leave it there."""
-    return take_option(list(argv), flag)
+    """Return the value of a flag that stays in argv; None where it is absent."""
+    parser = Parser(prog="puffer-train", add_help=False)
+    parser.add_argument(flag, dest="value")
+    value: str | None = parser.parse_known_args(argv)[0].value
+    return value
 
 
 def take_target(args: list[str]) -> str | None:
-    """Remove and return the first argument if it is no flag."""
+    """Remove and return the first argument unless it is a flag."""
     return args.pop(0) if args and not args[0].startswith("-") else None
 
 
-def whole(flag: str, text: str | None, least: int) -> int | None:
-    """Return a flag's text as a whole number, None for None.
+def take_env_flags(args: list[str]) -> tuple[str, ...]:
+    """Remove `--env.NAME [VALUE]` and their short forms from args and return them."""
+    taken: list[str] = []
+    at = 0
+    while at < len(args):
+        flag, equals, _ = args[at].partition("=")
+        if not flag.startswith("--env.") and flag not in ENV_ALIASES:
+            at += 1
+            continue
+        has_value = not equals and at + 1 < len(args) and not args[at + 1].startswith("--")
+        taken += args[at : at + 1 + has_value]
+        del args[at : at + 1 + has_value]
+    return tuple(taken)
 
-    Raises: ConfigError where it is none, or below `least`.
-    """
-    if text is None:
-        return None
-    try:
-        value = whole_number(text)
-    except ValueError:
-        value = least - 1
-    if value < least:
-        raise ConfigError(f"{flag} is {text!r}: must be a whole number of at least {least}")
-    return value
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Return a type of arguments: whole numbers from `least` on, which may be written as 1e6."""
+
+    def converted(text: str) -> int:
+        with contextlib.suppress(ValueError):
+            if (value := whole_number(text)) >= least:
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least {least}")
+
+    return converted
 
 
 def whole_number(text: str) -> int:
@@ -172,18 +143,12 @@ def whole_number(text: str) -> int:
         return int(value)
 
 
-def number(flag: str, text: str) -> float:
-    """Return a flag's text as a finite number. Raises: ConfigError where it is none."""
+def number(text: str) -> float:
+    """Return a finite number; a type of arguments."""
     with contextlib.suppress(ValueError):
         if math.isfinite(value := float(text)):
             return value
-    raise ConfigError(f"{flag} is {text!r}: must be a number")
-
-
-def refuse_left(args: Sequence[str], verb: str) -> None:
-    """Raise ConfigError where arguments are left that `verb` does not know."""
-    if args:
-        raise ConfigError(f"unknown argument {args[0]}: puffer-train {verb} --help lists the flags")
+    raise argparse.ArgumentTypeError(f"{text!r} must be a number")
 
 
 def check_integers(table: Any, key: str = "") -> None:
@@ -258,12 +223,11 @@ def take_prefixed(argv: list[str], prefix: str) -> dict[str, str]:
 
     Raises: ConfigError where a value is missing.
     """
-    found: dict[str, str] = {}
-    while flag := next(
-        (token.partition("=")[0] for token in argv if token.startswith(prefix)), None
-    ):
-        found[flag.removeprefix(prefix).replace("-", "_")] = take_option(argv, flag) or ""
-    return found
+    parser = Parser(prog="puffer-train", add_help=False)
+    for flag in dict.fromkeys(word.partition("=")[0] for word in argv if word.startswith(prefix)):
+        parser.add_argument(flag, dest=flag.removeprefix(prefix).replace("-", "_"))
+    found, argv[:] = parser.parse_known_args(argv)
+    return vars(found)
 
 
 def take_policies(argv: list[str]) -> dict[str, dict[str, Any]]:
@@ -319,23 +283,32 @@ def plain_value(text: str) -> bool | int | float | str:
     return text
 
 
-def settled(config: TrainConfig, args: list[str]) -> TrainConfig:
+def add_sources(parser: Parser) -> None:
+    """Declare the flags beside those of settings that say how a run is configured."""
+    # fmt: off
+    flag = parser.flag
+    flag("--config FILE.toml", "tables [env] [vec] [train] [policy] [policies.NAME] [ray] [log] "
+         "with the same keys as the flags", type=Path)
+    flag("--opponent NAME=RUN", "the policy NAME is not trained, but played by that of RUN: a "
+         "run, a checkpoint, or a folder of checkpoints, of which one is drawn for each episode",
+         action="append", default=[])
+    # fmt: on
+
+
+def settled(config: TrainConfig, args: Sequence[str]) -> TrainConfig:
     """Return the config with the file of `--config` and the flags laid over it, checked.
 
     Raises: ConfigError.
     """
-    config = of_algorithm(config, args)  # The file may have settings of its own.
-    file, opponents = take_option(args, "--config"), take_all(args, "--opponent")
-    if file is not None:
-        config = apply_config_file(config, Path(file))
-    config = apply_flags(config, args)
-    config = config.merged(
-        {
-            "policies": {
-                name: {"opponent": runs} for name, runs in by_policy(config, opponents).items()
-            }
-        }
-    )
+    parser = Parser(prog="puffer-train", add_help=False)
+    add_sources(parser)
+    found, left = parser.parse_known_args(args)
+    config = of_algorithm(config, left)  # The file may have settings of its own.
+    if found.config is not None:
+        config = apply_config_file(config, found.config)
+    config = apply_flags(config, left)
+    opponents = by_policy(config, found.opponent).items()
+    config = config.merged({"policies": {name: {"opponent": runs} for name, runs in opponents}})
     config.check()
     return config
 

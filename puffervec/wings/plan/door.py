@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from puffervec.commands.players import is_env
+from puffervec.commands.players import add_code, is_env
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.errors import ConfigError
+from puffervec.system.arguments import Parser
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 
@@ -27,42 +28,42 @@ if TYPE_CHECKING:
     from puffervec.train.policies.mapping import PolicyRows
 
 ABOUT = """\
-  Prints the nodes and tensors of a policy's forward pass, which of them share memory, and the
-  bytes: with a buffer per tensor, with aliases only, with reuse over time, and the least that any
-  plan can take. Draws graph and memory as an SVG. TARGET is a run, or an env (its policy with new
-  weights).
-
-  --batch N             rows of the batch [default: 64]
-  --out FILE            the picture [default: plan.svg, in the run folder where there is one;
-                        several policies: plan-NAME.svg]
-  --json                one JSON object instead of tables
-  --policy MODULE:CLASS the run's policy where it is code of yours, which plan imports only if you
-                        name it
-  --env MODULE:FACTORY  the run's env, likewise
-  --config FILE.toml    and for an env all flags of puffer-train train
-"""
+Prints the nodes and tensors of a policy's forward pass, which of them share memory, and the bytes:
+with a buffer per tensor, with aliases only, with reuse over time, and the least that any plan can
+take. Draws graph and memory as an SVG. The flags of puffer-train train are for an ENV, whose policy
+has new weights."""
 BATCH = 64
+
+
+def options(parser: Parser) -> None:
+    """Declare the flags of plan."""
+    # fmt: off
+    flag = parser.flag
+    flag("--batch N", "rows of the batch [default: %(default)s]", type=flags.at_least(1), default=BATCH)
+    flag("--out FILE", "the picture [default: plan.svg, in the run folder where there is one; "
+         "several policies: plan-NAME.svg]", type=Path)
+    flag("--json", "one JSON object instead of tables")
+    add_code(parser)
+    # fmt: on
 
 
 def run(args: list[str], signals: StopSignals) -> None:
     """Run `puffer-train plan TARGET`."""
-    target = flags.take_target(args)
-    batch = flags.whole("--batch", flags.take_option(args, "--batch"), 1) or BATCH
-    out, *code = (flags.take_option(args, flag) for flag in ("--out", "--env", "--policy"))
-    as_json = flags.take_switch(args, "--json")
-    if target is None:
-        raise ConfigError(
-            "which target? For example: puffer-train plan tag_grid (puffer-train plan --help shows "
-            "more)"
-        )
-    if out is not None and (not Path(out).absolute().parent.is_dir() or Path(out).suffix != ".svg"):
+    asked = VERB.parse(args)
+    target, out = asked.target, asked.out
+    if out is not None and (not out.absolute().parent.is_dir() or out.suffix != ".svg"):
         raise ConfigError(f"--out {out}: the name must end in .svg, in a folder that exists")
-    folder, policies = _load_env(target, args) if is_env(target) else _load_run(target, args, code)
-    first, tables = Path(out) if out is not None else folder / "plan.svg", {}
+    code = [asked.env, asked.policy]
+    folder, policies = (
+        _load_env(target, asked.settings)
+        if is_env(target)
+        else _load_run(target, asked.settings, code)
+    )
+    first, tables = out or folder / "plan.svg", {}
     for name, (policy, rows) in policies.items():
         file = first if len(policies) == 1 else first.with_stem(f"{first.stem}-{name}")
-        tables[name] = _plan(name, policy, rows, batch, file, as_json)
-    if as_json:
+        tables[name] = _plan(name, policy, rows, asked.batch, file, asked.json)
+    if asked.json:
         print(json.dumps(tables))
 
 
@@ -79,7 +80,7 @@ def _load_env(target: str, args: list[str]) -> tuple[Path, dict[str, tuple[Any, 
 def _load_run(
     target: str, args: list[str], code: list[str | None]
 ) -> tuple[Path, dict[str, tuple[Any, PolicyRows]]]:
-    flags.refuse_left(args, "plan")
+    VERB.refuse(args)
     import torch
 
     from puffervec.train.act.evaluate import load_policies
@@ -163,5 +164,6 @@ VERB = Verb(
     "the memory of a policy's forward pass, planned",
     ABOUT,
     run,
+    options,
     configured=True,
 )

@@ -8,15 +8,18 @@ before it runs.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from puffervec.commands.players import is_env
+from puffervec.commands.players import add_code, is_env
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.system import extras
+from puffervec.system.arguments import Parser
 from puffervec.system.output import printable
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
@@ -28,38 +31,11 @@ if TYPE_CHECKING:
     from puffervec.wings.profile.timing import Timing
 
 ABOUT = """\
-  Times a policy, a callable of yours, or the phases of training; finds what waits for the device;
-  compares reports. TARGET is an env (its policy with new weights), a run, or MODULE:FUNCTION, which
-  returns what is to be called.
-
-  --mode MODE           policy: from rows to actions; model: the network alone; loop: the phases of
-                        training [default: policy]
-  --batch N             rows that a policy gets per call [default: 64]
-  --iterations N        timed calls, or iterations of the loop [default: 100; loop: 20]
-  --warmup N            calls or iterations before them [default: 10; loop: 5]
-  --set NAME=VALUE      an argument of FUNCTION; any number of these
-  --sweep KNOB=N,N,...  fit T = a + b n: batch, agents, layers; of a loop also horizon and envs; of
-                        FUNCTION its own arguments
-  --syncs               name the lines that wait for the device; exit code 1 if there are any
-  --ablation            the same call eager, compiled and as a CUDA graph; of a policy the network,
-                        also with planned memory
-  --json FILE           write the report, for --compare, or the results of --syncs and --ablation
-  --out FILE            draw it, as .png or .svg
-  --trace FILE          also record a Chrome trace
-  --nvtx                mark ranges for Nsight Systems, and print the commands that record and read
-                        them
-  --policy MODULE:CLASS the run's policy where it is code of yours, which profile imports only if
-                        you name it
-  --env MODULE:FACTORY  the run's env, likewise
-  --config FILE.toml    and for an env all flags of puffer-train train
-
-  profile --compare BEFORE.json AFTER.json
-  --limit KEY=NUMBER    exit code 1 if it is exceeded: a, b, median, p95, p99 in percent of growth;
-                        launches, copies, synchronisations: more per call; actions: largest
-                        difference. Any number of these
-  profile --nsys-csv FILE...
-  --iterations N        inferences that were recorded, where there is no NVTX summary
-"""
+Times a policy, a callable of yours, or the phases of training; finds what waits for the device;
+compares reports. The target is an env (its policy with new weights), a run, or
+MODULE:FUNCTION, which returns what is to be called. Instead of a target, --compare and --nsys-csv
+read files; with the latter --iterations is the number of recorded inferences, where no NVTX summary
+tells it."""
 LOOP = "loop"
 DEFAULTS = {LOOP: (20, 5), "": (100, 10)}
 _MODES = ("policy", "model", LOOP)
@@ -88,6 +64,7 @@ class Request:
     trace: Path | None
     nvtx: bool
     code: tuple[str | None, ...]
+    left: tuple[str, ...] = ()  # Flags of a run.
 
     def timing(self, device: Any) -> Timing:
         """Return the settings for timing calls."""
@@ -101,49 +78,78 @@ class Request:
         return dataclasses.replace(plain, counts=False, marks=nsys.nvtx_range, window=nsys.window)
 
 
+def options(parser: Parser) -> None:
+    """Declare the flags of profile beside those of a run."""
+    # fmt: off
+    flag = parser.flag
+    flag("--mode MODE", "policy: from rows to actions; model: the network alone; loop: the phases "
+         "of training [default: %(default)s]", choices=_MODES, default=_MODES[0])
+    flag("--batch N", "rows that a policy gets per call [default: 64]", type=flags.at_least(1))
+    flag("--iterations N", "timed calls, or iterations of the loop [default: 100; loop: 20]",
+         type=flags.at_least(1))
+    flag("--warmup N", "calls or iterations before them [default: 10; loop: 5]", type=flags.at_least(0))
+    flag("--set NAME=VALUE", "an argument of FUNCTION; any number of these",
+         action="append", default=[])
+    flag("--sweep KNOB=N,N,...", "fit T = a + b n: batch, agents, layers; of a loop also horizon "
+         "and envs; of FUNCTION its own arguments")
+    flag("--syncs", "name the lines that wait for the device; exit code 1 if there are any")
+    flag("--ablation", "the same call eager, compiled and as a CUDA graph; of a policy the "
+         "network, also with planned memory")
+    flag("--json FILE", "write the report, for --compare; with --syncs and --ablation what they "
+         "found", type=Path)
+    flag("--out FILE", "draw it, as .png or .svg", type=Path)
+    flag("--trace FILE", "also record a Chrome trace", type=Path)
+    flag("--nvtx", "mark ranges for Nsight Systems, and print the commands that record and read "
+         "them")
+    add_code(parser)
+    flag("--compare FILE", "compare two reports, BEFORE.json AFTER.json", nargs=2)
+    flag("--limit NAME=NUMBER", "with --compare: exit code 1 if it is exceeded: a, b, median, "
+         "p95, p99 in percent of growth; launches, copies, synchronisations: more per call; "
+         "actions: largest difference. Any number of these", action="append", default=[])
+    flag("--nsys-csv FILE", "read the files that nsys stats --format csv wrote", nargs="+")
+    # fmt: on
+
+
 def parse(args: list[str]) -> Request:
-    """Take the command's own flags from args; those of a run are left. Raises: ConfigError."""
-    syncs, ablation, nvtx = (
-        flags.take_switch(args, f"--{name}") for name in ("syncs", "ablation", "nvtx")
-    )
-    mode = flags.take_option(args, "--mode") or _MODES[0]
-    if mode not in _MODES:
-        raise ConfigError(f"--mode is {mode!r}: use {', '.join(_MODES)}")
-    names = {arg.partition("=")[0] for arg in args}
-    if nvtx and "--sweep" in names:
+    """Return the request that the arguments make; those of a run are in its `left`. Raises:
+    ConfigError.
+    """
+    return _request(VERB.parse(args))
+
+
+def _request(asked: argparse.Namespace) -> Request:
+    if asked.target is None:
+        raise VERB.no_target()
+    if asked.nvtx and asked.sweep:
         raise ConfigError("--nvtx records one measurement: leave --sweep out")
-    if (syncs or ablation) and (more := names & {"--sweep", "--out", "--trace"}):
+    more = [name for name in ("sweep", "out", "trace") if getattr(asked, name) is not None]
+    if (asked.syncs or asked.ablation) and more:
         raise ConfigError(
-            f"--syncs and --ablation print a table, or with --json a file: leave {min(more)} out"
+            f"--syncs and --ablation print a table, or with --json a file: leave --{more[0]} out"
         )
-    iterations, warmup = DEFAULTS.get(mode, DEFAULTS[""])
-    own = {
-        name: flags.take_option(args, f"--{name}")
-        for name in ("batch", "iterations", "warmup", "sweep", "policy", "env")
-    }
-    paths = {name: flags.take_option(args, f"--{name}") for name in ("json", "out", "trace")}
-    settings = _pairs(flags.take_all(args, "--set"), "--set")
-    target = flags.take_target(args)
-    if target is None:
-        raise ConfigError(
-            "which target? For example: puffer-train profile tag_grid (puffer-train profile --help "
-            "shows more)"
-        )
+    iterations, warmup = DEFAULTS.get(asked.mode, DEFAULTS[""])
+    taken = ("target", "mode", "batch", "syncs", "ablation", "nvtx")
     return Request(
-        target,
-        mode,
-        flags.whole("--batch", own["batch"], 1),
-        flags.whole("--iterations", own["iterations"], 1) or iterations,
-        warmup if (count := flags.whole("--warmup", own["warmup"], 0)) is None else count,
-        flags.whole("--seed", flags.peek(args, "--seed"), 0) or 0,
-        settings,
-        _knob(own["sweep"]),
-        syncs,
-        ablation,
-        **{name: _output(name, text) for name, text in paths.items()},
-        nvtx=nvtx,
-        code=(own["env"], own["policy"]),
+        **{name: getattr(asked, name) for name in taken},
+        iterations=asked.iterations or iterations,
+        warmup=warmup if asked.warmup is None else asked.warmup,
+        seed=_seed_and_device(asked.settings)[0].seed,
+        settings=_pairs(asked.set, "--set"),
+        sweep=_knob(asked.sweep),
+        json=_output("json", asked.json),
+        out=_output("out", asked.out),
+        trace=_output("trace", asked.trace),
+        code=(asked.env, asked.policy),
+        left=tuple(asked.settings),
     )
+
+
+def _seed_and_device(settings: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return --seed and --device for what is not configured as a run, and the other flags."""
+    parser = Parser(prog="puffer-train profile", add_help=False)
+    parser.add_argument("--seed", type=flags.at_least(0), default=0)
+    parser.add_argument("--device", default="auto")
+    return parser.parse_known_args(settings)
 
 
 def _pairs(texts: list[str], flag: str) -> dict[str, Any]:
@@ -160,11 +166,10 @@ def _knob(text: str | None) -> tuple[str, tuple[int, ...]] | None:
     if text is None:
         return None
     knob, _, values = text.partition("=")
-    numbers = (
-        [flags.whole(f"--sweep {knob}", word, 1) or 1 for word in values.split(",")]
-        if values
-        else []
-    )
+    try:
+        numbers = [flags.at_least(1)(word) for word in values.split(",") if values]
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(f"--sweep {knob}: {error}") from None
     if not knob.isidentifier() or len(set(numbers)) < 2:
         raise ConfigError(
             f"--sweep {text}: use a knob and at least two numbers, as in --sweep batch=1,2,4,8"
@@ -172,11 +177,10 @@ def _knob(text: str | None) -> tuple[str, tuple[int, ...]] | None:
     return knob, tuple(numbers)
 
 
-def _output(flag: str, text: str | None) -> Path | None:
+def _output(flag: str, path: Path | None) -> Path | None:
     """Return a path for output. Raises: ConfigError where it cannot be written."""
-    if text is None:
+    if path is None:
         return None
-    path = Path(text)
     if not path.absolute().parent.is_dir() or path.is_dir():
         raise ConfigError(f"--{flag} {path}: use a file in a folder that exists")
     if flag == "out":
@@ -189,12 +193,13 @@ def _output(flag: str, text: str | None) -> Path | None:
 def run(args: list[str], signals: StopSignals) -> None:
     """Run `puffer-train profile TARGET`."""
     words = ["puffer-train", "profile", *args]
-    if "--compare" in args:
-        return _compare(args)
-    if "--nsys-csv" in args:
-        return _read_nsys(args)
-    request = parse(args)
-    subject, config = _subject(request, args)
+    asked = VERB.parse(args)
+    if asked.compare:
+        return _compare(asked)
+    if asked.nsys_csv:
+        return _read_nsys(asked)
+    request = _request(asked)
+    subject, config = _subject(request)
     if request.nvtx:
         _print_nsys(words)
     if subject is not None and request.syncs:
@@ -207,27 +212,27 @@ def run(args: list[str], signals: StopSignals) -> None:
     _profile_calls(subject, request)
 
 
-def _subject(request: Request, args: list[str]) -> tuple[Subject | None, TrainConfig | None]:
-    """Return the subject to profile, or the config of a loop. args: the flags that are left."""
+def _subject(request: Request) -> tuple[Subject | None, TrainConfig | None]:
+    """Return the subject to profile, or the config of a loop."""
+    own, unknown = _seed_and_device(request.left)
     if (
         ":" in request.target
         and request.mode != LOOP
-        and not any(arg.startswith("--env.") for arg in args)
+        and not any(arg.startswith("--env.") for arg in request.left)
     ):
         from puffervec.wings.profile import targets as profiling
 
-        device = flags.peek(args, "--device") or "auto"
         subject = profiling.callable_subject(
-            request.target, request.settings, device, request.batch
+            request.target, request.settings, own.device, request.batch
         )
         if subject is not None:
-            for known in ("--device", "--seed"):
-                flags.take_option(args, known)
-            flags.refuse_left(args, "profile")
+            VERB.refuse(unknown)
             return subject, None
     if request.settings:
         raise ConfigError(f"--set is for MODULE:FUNCTION, which {request.target} is not")
-    config = flags.settled(TrainConfig.of(request.target), args) if is_env(request.target) else None
+    config = None
+    if is_env(request.target):
+        config = flags.settled(TrainConfig.of(request.target), request.left)
     if config is not None and request.mode == LOOP:
         return None, config
     if request.mode == LOOP:
@@ -238,11 +243,9 @@ def _subject(request: Request, args: list[str]) -> tuple[Subject | None, TrainCo
 
     if config is not None:
         return profiling.env_subject(config, request.mode, request.batch), None
-    device = flags.take_option(args, "--device") or "auto"
-    flags.take_option(args, "--seed")
-    flags.refuse_left(args, "profile")
+    VERB.refuse(unknown)
     return profiling.run_subject(
-        request.target, request.mode, request.batch, device, request.code, note
+        request.target, request.mode, request.batch, own.device, request.code, note
     ), None
 
 
@@ -375,23 +378,21 @@ def _print_nsys(words: list[str]) -> None:
         note("this machine has no GPU: nothing is marked")
 
 
-def _compare(args: list[str]) -> None:
+def _compare(asked: argparse.Namespace) -> None:
     from puffervec.wings.profile.compare import LIMITS, compare
     from puffervec.wings.profile.pictures import picture
     from puffervec.wings.profile.report import read_report
 
     limits = {}
-    for key, value in _pairs(flags.take_all(args, "--limit"), "--limit").items():
+    for key, value in _pairs(asked.limit, "--limit").items():
         if key not in LIMITS:
             raise ConfigError(f"--limit {key}: can be {', '.join(LIMITS)}")
-        limits[key] = flags.number(f"--limit {key}", str(value))
-    out = _output("out", flags.take_option(args, "--out"))
-    flags.take_switch(args, "--compare")
-    files = [arg for arg in args if not arg.startswith("-")]
-    flags.refuse_left([arg for arg in args if arg.startswith("-")], "profile")
-    if len(files) != 2:
-        raise ConfigError(f"--compare takes two files, BEFORE.json AFTER.json: got {len(files)}")
-    reports = [read_report(file) for file in files]
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ConfigError(f"--limit {key} is {value!r}: must be a number")
+        limits[key] = float(value)
+    out = _output("out", asked.out)
+    VERB.refuse(asked.settings)
+    reports = [read_report(file) for file in asked.compare]
     comparison = compare(*reports)
     print(printable(str(comparison)))  # The files may come from others.
     if out is not None:
@@ -400,23 +401,14 @@ def _compare(args: list[str]) -> None:
         raise Exceeded("; ".join(exceeded))
 
 
-def _read_nsys(args: list[str]) -> None:
+def _read_nsys(asked: argparse.Namespace) -> None:
     from puffervec.wings.profile.nsys import read_csv
 
-    inferences = flags.whole("--iterations", flags.take_option(args, "--iterations"), 1)
-    flags.take_switch(args, "--nsys-csv")
-    flags.refuse_left([arg for arg in args if arg.startswith("-")], "profile")
-    if not args:
-        raise ConfigError("--nsys-csv takes the files that nsys stats --format csv wrote")
-    print(printable(str(read_csv(args, inferences))))
+    VERB.refuse(asked.settings)
+    print(printable(str(read_csv(asked.nsys_csv, asked.iterations))))
 
 
 VERB = Verb(
-    "profile",
-    "ENV|RUN|MODULE:FUNCTION [flags]",
-    "times of a policy or of training, and what waits",
-    ABOUT,
-    run,
-    configured=True,
-    values={"--mode": _MODES},
-)
+    "profile", "ENV|RUN|MODULE:FUNCTION [flags]", "times of a policy or of training, and what waits",
+    ABOUT, run, options, configured=True, targetless=True,
+)  # fmt: skip

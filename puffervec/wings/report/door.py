@@ -10,37 +10,20 @@ from pathlib import Path
 
 from puffervec.commands.beside import asked_for, find_other, side_by_side
 from puffervec.commands.eval import EvalRequest, adapted, evaluated
-from puffervec.commands.players import find_player, is_env, take_player
+from puffervec.commands.players import add_player, find_player, is_env, player_fields
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.errors import ConfigError
+from puffervec.system.arguments import Parser
 from puffervec.system.folder import refuse_odd_file, replace_file, said
 from puffervec.train.config import flags
 from puffervec.train.config.target import native_env, own_evaluation
 
 ABOUT = """\
-  Evaluates the newest checkpoint of a run and writes a page in one file that needs no network:
-  how the run was trained, its score next to that of a baseline on the same episodes, the tables
-  of the evaluation with the meanings of their columns, replays of the worst and the median scene,
-  curves, how the time was spent, and all settings.
-
-  --out FILE.html       [default: report.html in the run folder]
-  --no-replays          without replays
-  --baseline WHO,...    compare with random, a baseline of the env, or another run
-                        [default: random; drive: idm]
-  --no-baseline         compare with nothing
-  --date TEXT           date shown on the page [default: today]
-  --suite NAME          another evaluation of the env
-  --episodes N          episodes of the evaluation, as for eval
-  --env.NAME VALUE      settings of the env that replace those of the run
-  --scenes WHAT         short for --env.scenes
-  --env MODULE:FACTORY  the run's env if it is your own code, which is imported only if you name it
-  --policy MODULE:CLASS the run's policy, likewise
-  --opponent NAME=WHO   play the policy NAME by a baseline (random) or another run's policy; may be
-                        given several times
-  --seed N              seed of envs and of sampled actions [default: 0]
-  --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
-  --sample              sample actions instead of taking the most likely one
-"""
+Evaluates the newest checkpoint of a run and writes a page in one file that needs no network: how
+the run was trained, its score next to that of a baseline on the same episodes, the tables of the
+evaluation with the meanings of their columns, replays of the worst and the median scene, curves,
+how the time was spent, and all settings. It is compared with random (drive: idm) unless --baseline
+names others."""
 REPORT_FILE = "report.html"
 
 
@@ -108,33 +91,30 @@ def _refuse(path: Path) -> None:
         raise ConfigError(f"cannot write {path}: {said(error)}") from error
 
 
+def options(parser: Parser) -> None:
+    """Declare the flags of report."""
+    flag = parser.flag
+    flag("--out FILE.html", "[default: report.html in the run folder]", type=Path)
+    flag("--no-replays", "without replays")
+    flag("--no-baseline", "without a baseline")
+    flag("--date TEXT", "date shown on the page [default: today]")
+    flag("--suite NAME", "another evaluation of the env")
+    flag("--episodes N", "episodes of the evaluation, as eval counts them", type=flags.at_least(1))
+    add_player(parser)
+
+
 def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train report RUN`."""
-    target = flags.take_target(args)
-    if target is None:
-        raise ConfigError(
-            "which run? For example: puffer-train report latest (puffer-train report --help shows "
-            "more)"
-        )
-    out, suite, episodes, date = (
-        flags.take_option(args, f"--{name}") for name in ("out", "suite", "episodes", "date")
-    )
-    without, alone = (flags.take_switch(args, f"--no-{name}") for name in ("replays", "baseline"))
-    player = take_player(args)
-    flags.refuse_left(args, "report")
+    asked = VERB.parse(args)
     request = EvalRequest(
-        target, **player, suite=suite, episodes=flags.whole("--episodes", episodes, 1)
+        asked.target, **player_fields(asked), suite=asked.suite, episodes=asked.episodes
     )
-    today = f"{datetime.date.today():%Y-%m-%d}" if date is None else re.sub(r"\s+", " ", date)
-    path = write_report(request, None if out is None else Path(out), not without, today, not alone)
+    date = re.sub(r"\s+", " ", asked.date or f"{datetime.date.today():%Y-%m-%d}")
+    path = write_report(request, asked.out, not asked.no_replays, date, not asked.no_baseline)
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
 VERB = Verb(
-    "report",
-    "RUN|latest [flags]",
-    "one page for sharing: evaluation, replays, curves, settings",
-    ABOUT,
-    run,
-    values={"--device": ("auto", "cpu", "cuda")},
-)
+    "report", "RUN|latest [flags]", "one page for sharing: evaluation, replays, curves, settings",
+    ABOUT, run, options,
+)  # fmt: skip

@@ -29,6 +29,7 @@ from puffervec.commands.train import own_code
 from puffervec.commands.verb import Stoppable, StopSignals, Verb
 from puffervec.errors import ConfigError, MissingExtraError
 from puffervec.system import extras
+from puffervec.system.arguments import Parser
 from puffervec.system.folder import Folder, replace_file, said
 from puffervec.system.output import printable, table_lines
 from puffervec.train.config import flags
@@ -63,26 +64,12 @@ from puffervec.wings.sweep.study import (
 )
 
 ABOUT = """\
-  puffer-train sweep --name NAME [flags] resumes a sweep, also after Ctrl-C or a crash.
+puffer-train sweep --name NAME [flags] resumes a sweep, also after Ctrl-C or a crash.
 
-  Trains run after run with settings that Optuna chooses (needs puffervec[sweep]) for a high score
-  at a low cost in seconds. Results: FOLDER/NAME/ with summary.json, pareto.png, parallel.png, and
-  the run folders in trials.
-
-  --trials N            in all, those of earlier sessions too [default: 20]
-  --name NAME           of the sweep and its folder [default: env and date]
-  --sweep.KEY RANGE     what to search instead of the env's usual settings: LOW:HIGH, LOW:HIGH:log,
-                        or A/B/C
-                        (--sweep.train.lr 1e-4:1e-2:log --sweep.policy.hidden 64,64/128,128)
-  --parameters KEYS     search only these of the usual and the given settings: train.lr,train.gamma
-  --metric KEY          of metrics.jsonl; the score [default: the env's own, else episode/return]
-  --storage URL         journal:///FILE.log on a shared disk, postgresql://... or mysql://..., for
-                        several machines: all of them give the same URL and --name [default:
-                        study.db in the sweep's folder]
-  --results             only print the results so far, also while others are at work
-  --config FILE.toml    and all flags of puffer-train train: what the runs share; set a budget
-                        (--total-timesteps)
-"""
+Trains run after run with settings that Optuna chooses (needs puffervec[sweep]) for a high score at
+a low cost in seconds. The flags of puffer-train train are what the runs share: set a budget
+(--total-timesteps). Results: FOLDER/NAME/ with summary.json, pareto.png, parallel.png, and the run
+folders in trials."""
 FAILURES_AT_START = 5  # Where this many trials, the first ones, all fail, the next will too.
 WAIT_S = 2.0  # Between two looks at the trials of others.
 MOST_ROWS = 20  # Of the printed table, which shows the best trials.
@@ -505,34 +492,47 @@ def _marks(searched: Searched) -> list[tuple[float, str]]:
     return [(0.0, f"{searched.low:g}"), (1.0, f"{searched.high:g}{log}")]
 
 
+def options(parser: Parser) -> None:
+    """Declare the flags of sweep beside those of a run."""
+    # fmt: off
+    flag = parser.flag
+    flag("--trials N", "in all, those of earlier sessions too [default: %(default)s]",
+         type=flags.at_least(1), default=20)
+    flag("--name NAME", "of the sweep and its folder [default: env and date]")
+    flag("--sweep.KEY RANGE", "what to search instead of the env's usual settings: LOW:HIGH, "
+         "LOW:HIGH:log, or A/B/C (--sweep.train.lr 1e-4:1e-2:log --sweep.policy.hidden "
+         "64,64/128,128)")
+    flag("--parameters KEYS", "search only these of the usual and the given settings: "
+         "train.lr,train.gamma")
+    flag("--metric NAME", "of metrics.jsonl; the score [default: the env's own, else "
+         "episode/return]")
+    flag("--storage URL", "journal:///FILE.log on a shared disk, postgresql://... or mysql://..., "
+         "for several machines: all of them give the same URL and --name [default: study.db in "
+         "the sweep's folder]")
+    flag("--results", "only print the results so far, also while others are at work")
+    # fmt: on
+
+
 def run(args: list[str], signals: StopSignals) -> None:
     """Run `puffer-train sweep ENV`."""
-    target = flags.take_target(args)
-    values = {
-        name: flags.take_option(args, f"--{name}")
-        for name in ("name", "metric", "storage", "parameters")
-    }
-    results = flags.take_switch(args, "--results")
-    trials = flags.whole("--trials", flags.take_option(args, "--trials"), 1) or 20
-    ranges = flags.take_prefixed(args, PREFIX)
-    parameters = (
-        None
-        if values["parameters"] is None
-        else tuple(values["parameters"].replace("-", "_").split(","))
-    )
+    asked = VERB.parse(args)
+    left, trials, results = asked.settings, asked.trials, asked.results
+    ranges = flags.take_prefixed(left, PREFIX)
+    parameters = asked.parameters and tuple(asked.parameters.replace("-", "_").split(","))
     config = None
     folder = LogSection().folder
-    if target is None:
-        folder = Path(flags.take_option(args, "--log.folder") or folder)
-        if args or ranges or parameters or values["metric"]:
+    if asked.target is None:
+        log = flags.take_prefixed(left, "--log.")
+        folder = Path(log.pop("folder", folder))
+        if left or log or ranges or parameters or asked.metric:
             raise ConfigError(
                 "which env? To resume a sweep, give --name and no settings: it has its own"
             )
     else:
-        config = flags.settled(TrainConfig.of(target), args)
+        config = flags.settled(TrainConfig.of(asked.target), left)
         folder = config.log.folder
         build_space(config, ranges, parameters)
-    name, metric, storage = values["name"], values["metric"], values["storage"]
+    name, metric, storage = asked.name, asked.metric, asked.storage
     with (
         Sweep(config, folder, ranges, parameters, trials, name, metric, storage) as sweep,
         signals.training(sweep),
@@ -594,11 +594,6 @@ def print_results(summary: Mapping[str, Any], config: TrainConfig) -> None:
 
 
 VERB = Verb(
-    "sweep",
-    "ENV [flags]",
-    "many runs: settings with the highest score for the least time",
-    ABOUT,
-    run,
-    configured=True,
-    trains=True,
-)
+    "sweep", "ENV [flags]", "many runs: settings with the highest score for the least time", ABOUT, run,
+    options, configured=True, targetless=True, trains=True,
+)  # fmt: skip

@@ -291,17 +291,18 @@ def test_summaries_of_nsys_on_the_command_line(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--syncs", "which target?"),
-        ("tag_grid --mode fast", "use policy, model, loop"), ("tag_grid --sweep batch=4", "at least two"),
+        ("--syncs", "which env?"),
+        ("tag_grid --mode fast", "'policy', 'model', 'loop'"), ("tag_grid --sweep batch=4", "at least two"),
         ("tag_grid --sweep batch=1,x", "whole number"), ("tag_grid --batch 0", "at least 1"), ("mlp", "is a kind of policy"),
         ("tag_grid --set a", "NAME=VALUE"), ("tag_grid --set a=1", "MODULE:FUNCTION"), ("none", "none does not exist"),
         ("tag_grid --out a.txt", ".png or .svg"), ("tag_grid --json none/a.json", "a folder that exists"),
         ("tag_grid --mode loop --syncs", "are for --mode policy"), ("latest --mode loop", "give an env"),
         ("tag_grid --syncs --out a.png", "leave --out out"), ("tag_grid --sweep horizon=1,2", "can be batch, agents, layers"),
         ("tag_grid --nvtx --sweep batch=1,2", "leave --sweep out"),
-        ("--compare a.json", "takes two files"), ("--compare a.json b.json", "a.json: No such file"),
+        ("--compare a.json", "expected 2 arguments"), ("--compare a.json b.json", "a.json: No such file"),
         ("--compare a.json b.json --limit fast=1", "can be a, b"), ("--compare a b --limit a", "NAME=VALUE"),
-        ("--compare a b --limit a=x", "must be a number"), ("--nsys-csv", "takes the files"), ("--nsys-csv a --foo", "--foo"),
+        ("--compare a b --limit a=x", "must be a number"),
+        ("--nsys-csv", "expected at least one argument"), ("--nsys-csv a --foo", "--foo"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(
