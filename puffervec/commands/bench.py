@@ -42,7 +42,7 @@ class TooShort(PuffervecError):
 
 @dataclasses.dataclass(frozen=True)
 class Speed:
-    """What was measured.
+    """The measured speed of a run.
 
     seconds: between the updates that count; times: shares by part, which add up to 1; replay_ratio:
     how often each sample is learned from; observation_numbers: per row, summed over groups;
@@ -62,11 +62,11 @@ class Speed:
     overlap: float | None = None
 
     def as_json(self) -> str:
-        """One JSON object."""
+        """Return the speed as one JSON object."""
         return json.dumps(dataclasses.asdict(self))
 
     def text(self) -> str:
-        """Lines for people."""
+        """Return the speed as lines of text."""
         shares = ", ".join(f"{name} {share:.0%}" for name, share in self.times.items())
         return (
             f"{self.run}\n"
@@ -85,7 +85,7 @@ class Speed:
 
 
 class Recorder(Dashboard):
-    """A dashboard that keeps what it is shown."""
+    """A dashboard that records the metrics of each update."""
 
     def __init__(self) -> None:
         """Begin with nothing."""

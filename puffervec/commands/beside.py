@@ -132,7 +132,7 @@ def paired(report: Report, who: str, other: Report) -> str:
 
 
 def _scored(row: Row, report: Report) -> tuple[float, float] | None:
-    """The score of a part and its weight."""
+    """Return the score of a part and its weight, None where it has none."""
     if report.score is None or report.weight is None:
         return None
     score, weight = row[report.score], row[report.weight]
@@ -147,7 +147,7 @@ def _scored(row: Row, report: Report) -> tuple[float, float] | None:
 
 
 def _student(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t (Abramowitz and Stegun 26.7.5, with four terms), within 1
+    """Return the 97.5 % quantile of Student's t (Abramowitz and Stegun 26.7.5, with four terms), within 1
     % from 2 degrees on.
 
     >>> [round(_student(freedom), 2) for freedom in (3, 10, 30)]

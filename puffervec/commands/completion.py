@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train completion SHELL`: what bash, zsh and fish complete `puffer-train` by. Imports no
+"""`puffer-train completion SHELL`: completion of `puffer-train` in bash, zsh and fish. Imports no
 torch, and no code of an env.
 
 Flags and envs are those that the command itself knows: there is no second list
@@ -102,8 +102,9 @@ def _baselines(target: str | None) -> list[str]:
 
 
 def _config(target: str | None, before: list[str]) -> TrainConfig:
-    """The config of an env, with the algorithm that was named before; of a Python env without
-    importing anything.
+    """Return the config of an env, with the algorithm that was named before it.
+
+    No Python env is imported.
     """
     config = TrainConfig(target or "", {})
     if target in puffervec.envs.names():
@@ -141,6 +142,6 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 VERB = Verb(
-    "completion", "|".join(SCRIPTS), "what completes these commands in a shell", ABOUT, run, options,
+    "completion", "|".join(SCRIPTS), "a script that completes these commands in a shell", ABOUT, run, options,
     trainer=False,
 )  # fmt: skip

@@ -12,15 +12,14 @@ from types import FrameType
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    os._exit(128 + number)  # nothing was started yet that would have to be stopped
+    os._exit(128 + number)  # Nothing has been started that would have to be stopped.
 
 
 def main() -> int:
-    """Import the command line and run it. Returns the exit code."""
-    if (
-        signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    ):  # not where it is ignored, as in a background job
-        signal.signal(signal.SIGINT, _leave)  # until the command line has its own handling
+    """Import the command line, run it and return the exit code."""
+    # A background job ignores Ctrl-C, which stays so. The command line replaces this handler.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
     from puffervec.commands import cli
 
     return cli.main()

@@ -44,7 +44,7 @@ DRAWN = "worst:10"
 
 @dataclass(frozen=True)
 class EvalRequest(PlayerRequest):
-    """What `puffer-train eval` was asked for."""
+    """The arguments of `puffer-train eval`."""
 
     suite: str | None = None
     episodes: int | None = None

@@ -51,7 +51,7 @@ def everything() -> dict[str, Rows]:
 
 
 def envs() -> Rows:
-    """The C envs, built-in and of installed packages; one that cannot be loaded says why."""
+    """Return the C envs, built-in and of installed packages, with the error of one that is broken."""
     rows = []
     for name in puffervec.envs.names():
         try:
@@ -78,7 +78,7 @@ def _description(env: NativeEnv) -> str:
 
 
 def policies() -> Rows:
-    """The kinds of policies."""
+    """Return the kinds of policies."""
     from puffervec.train.policies.registry import kinds
 
     named = {name: first_sentence(made) for name, made in kinds().items()}
@@ -88,7 +88,7 @@ def policies() -> Rows:
 
 
 def learners() -> Rows:
-    """The algorithms, built-in and of installed packages; one that cannot be loaded says why."""
+    """Return the algorithms, built-in and of installed packages, with the error of a broken one."""
     rows = []
     for name in algorithms.names():
         try:
@@ -103,7 +103,7 @@ def learners() -> Rows:
 
 
 def memories() -> Rows:
-    """What a policy may remember with."""
+    """Return the kinds of memory of a policy."""
     from puffervec.train.policies.memory import MEMORIES
 
     kinds = [
@@ -113,7 +113,7 @@ def memories() -> Rows:
 
 
 def presets() -> Rows:
-    """What is set for an env where no flag says otherwise."""
+    """Return the settings that envs have where no flag gives others."""
     tables: dict[str, Mapping[str, Mapping[str, Any]]] = {}
     for name in puffervec.envs.names():
         with contextlib.suppress(PuffervecError, ImportError):  # `envs` says why

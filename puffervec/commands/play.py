@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train play`: somebody plays one agent of a run's env in the browser, among trained ones."""
+"""`puffer-train play`: play one agent of a run's env in the browser, among trained ones."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who acts, and in which env: what `eval` and `render` are asked alike. Checks what it can without
-torch.
+"""The actor and the env that `eval`, `render`, `play`, `watch` and `report` share. Checks what it can
+without torch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from puffervec.workers.python.creators import Creator, named
 
 @dataclass(frozen=True)
 class PlayerRequest:
-    """Who is to act: a run's policies, or a baseline."""
+    """The requested actor: a run's policies, or a baseline."""
 
     target: str  # a run, a checkpoint, latest, or an env
     baseline: str | None = None
@@ -44,7 +44,7 @@ class PlayerRequest:
 
 @dataclass(frozen=True)
 class Player:
-    """Who acts.
+    """An actor and the env in which it acts.
 
     config: of the run or env, with the settings to play with. label: the run, checkpoint or
     baseline. folder: of the run whose policies act; None for a baseline, and for a checkpoint that
@@ -229,7 +229,7 @@ def _against(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor
 
 
 def _own_actor(name: str, seed: int) -> Actor:
-    """Make an actor of the user's. Raises: ConfigError where that fails."""
+    """Make an actor of the user's code. Raises: ConfigError where that fails."""
     make = Creator(guarded(name, "cannot be imported", lambda: named(name)))
     actor = guarded(name, "cannot be made", lambda: make.make(seed))
     if missing := [
@@ -244,7 +244,7 @@ def _own_actor(name: str, seed: int) -> Actor:
 
 
 def is_env(target: str) -> bool:
-    """True where a target names an env: not `latest`, and no folder unless it is a C env's name."""
+    """Return whether a target names an env: not `latest`, and a folder only if a C env has its name."""
     if target in puffervec.envs.names():
         return True
     if target == "latest" or Path(target).exists():

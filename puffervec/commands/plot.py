@@ -63,7 +63,7 @@ LEGEND_COLUMNS = 4
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What `puffer-train plot` was asked for.
+    """The arguments of `puffer-train plot`.
 
     x: steps or minutes. metrics: as of curves.panels_of. smooth: percent of a run's length that a
     point is the mean over.
@@ -208,7 +208,7 @@ def _title(runs: Sequence[Run]) -> str:
 def _figure_legend(
     figure: Any, series: Sequence[Series], colours: Sequence[str], request: Request
 ) -> None:
-    """Below all panels: whose colour is whose, and what is bold, faint and shaded."""
+    """Draw the legend of colours, bold, faint and shaded parts below all panels."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -273,7 +273,7 @@ def _draw_panel(
 
 
 def _label(panel: Panel, key: str) -> str:
-    """What tells a curve from the others of its panel: the metric, the policy, or both."""
+    """Return the label of a curve in its panel: the metric, the policy, or both."""
     policy, name = "/".join(key.split("/")[1:-1]), key.rpartition("/")[2]
     return " ".join(filter(None, (policy, name if len(panel.keys) > 1 else ""))) or name
 
@@ -297,7 +297,7 @@ def _dress(axis: Any, label: str) -> None:
 def _draw_times(
     axis: Any, panel: Panel, series: Sequence[tuple[Series, str]], request: Request
 ) -> None:
-    """Where the time went: over the run, or of several runs one bar each."""
+    """Draw the shares of time: over the run, or one bar for each of several runs."""
     runs = [run for one, _ in series for run in one.runs]
     if len(runs) == 1:
         unit, label = x_axis(runs, request.x)
@@ -338,7 +338,7 @@ def _draw_times(
 
 
 def _legend_below(axis: Any, count: int) -> None:
-    """Under the x label, where no curve is."""
+    """Draw the legend of a panel below its x label, away from the curves."""
     columns = min(LEGEND_COLUMNS, count)
     axis.legend(
         fontsize=8,
@@ -351,7 +351,7 @@ def _legend_below(axis: Any, count: int) -> None:
 
 
 def _share(run: Run, key: str) -> float:
-    """Mean share of the whole run's time: lines stand for spans of unequal length."""
+    """Return the mean share over the whole run, whose lines cover spans of unequal length."""
     ends = np.array([line[ELAPSED_S] for line in run.lines])
     spans = np.diff(ends, prepend=0.0)
     shares = np.array([line.get(key) or 0.0 for line in run.lines])

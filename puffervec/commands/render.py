@@ -70,7 +70,7 @@ FILM_SIZE = {"mp4": (1280, 720)}  # A GIF of that size would be large.
 
 @dataclass(frozen=True)
 class RenderRequest(PlayerRequest):
-    """What `puffer-train render` was asked for.
+    """The arguments of `puffer-train render`.
 
     env: that the run must be of. format: of FORMATS; None: as `out` ends, else html, or mp4 of an
     env without a drawing.
@@ -89,7 +89,7 @@ class RenderRequest(PlayerRequest):
 
     @property
     def is_file(self) -> bool:
-        """True where one file is wanted and no folder."""
+        """Whether one file is wanted instead of a folder."""
         return (
             self.out is not None
             and self.out.suffix.lower()[1:] in FORMATS
@@ -434,7 +434,7 @@ def _table(
 def _plot(
     found: Recording, title: str, request: RenderRequest, kind: str
 ) -> tuple[bytes, str] | None:
-    """A panel for each number: its mean over the envs, in a band of its 95 % interval."""
+    """Draw a panel for each number: its mean over the envs, in a band of its 95 % interval."""
     if not found.numbers:
         return None
     rows, wholes = _intervals(found), found.episode().drawing.wholes
@@ -473,7 +473,7 @@ def _plot(
 
 
 def _intervals(found: Recording) -> list[dict[str, Interval]]:
-    """The mean of each number over the envs with its 95 % interval, by step; as a share where it is
+    """Return the mean of each number over the envs with its 95 % interval, by step; as a share where it is
     a part of something.
     """
     from puffervec.train.collect.episodes import mean_interval

@@ -79,7 +79,7 @@ def short_help(config: TrainConfig) -> str:
 
 
 def _entry(flag: str, sentence: str, value: Any = None) -> list[str]:
-    """One flag: its sentence beside it, or below where it is long, and what it is."""
+    """Return the lines of one flag: its sentence and its value, on the next line after a long flag."""
     shown = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     text = sentence if value in (None, "") else f"{sentence} [{shown}]"
     width = min(120, max(60, shutil.get_terminal_size((120, 24)).columns))

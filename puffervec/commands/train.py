@@ -138,7 +138,7 @@ def _of_warpdrive(path: Path, target: str | None) -> TrainConfig:
 
 
 def _runs_folder(args: Sequence[str]) -> Path:
-    """Where `latest` is looked for: --log.folder where it is given, else the default."""
+    """Return the folder that `latest` refers to: --log.folder if given, else the default."""
     value = flags.peek(args, "--log.folder")
     return LogSection().folder if value is None else Path(value)
 
@@ -291,7 +291,7 @@ def own_code(config: TrainConfig) -> list[str]:
 
 
 def _longer(config: TrainConfig, steps: int) -> list[str]:
-    """Flags for a run twice as long, by the budget that ended this one."""
+    """Return flags for a run twice as long, by the budget that ended this one."""
     section = config.train
     if section.time_limit_s > 0 and steps < section.total_timesteps:
         return ["--time-limit-s", f"{2 * section.time_limit_s:g}"]

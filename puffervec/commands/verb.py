@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a verb of `puffer-train` is, and what Ctrl-C, SIGTERM and a closed terminal do to it. Each
-verb has a file of its own, which imports nothing heavy before it runs.
+"""The verbs of `puffer-train`, and how Ctrl-C, SIGTERM and a closed terminal stop them. Each verb has
+its own file, which imports nothing heavy before it runs.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Stoppable(Protocol):
     """A trainer, or a sweep of them."""
 
     def request_stop(self) -> None:
-        """Come to an end soon. Safe in a signal handler."""
+        """Ask it to stop soon. Safe in a signal handler."""
 
 
 class StopSignals:
-    """What Ctrl-C and SIGTERM do within the block, by the phase of the command.
+    """The handling of Ctrl-C and SIGTERM within the block, by the phase of the command.
 
-    Nothing is held (imports, evaluation): end at once. Starting: KeyboardInterrupt, so that what
-    was begun is undone. Training: stop it, which saves. A second signal ends the process at once in
-    all phases, also while C code runs and keeps Python's handlers from being called
-    (csrc/core/stop.h); workers end by themselves when it is gone. A terminal that is closed
-    (SIGHUP) is no reason to stop what is being trained; without a trainer it ends the process.
+    Nothing is held (imports, evaluation): exit immediately. Starting: raise KeyboardInterrupt, so
+    that what was begun is undone. Training: stop it, which saves. A second signal ends the process
+    immediately in all phases, also while C code runs and keeps Python's handlers from being called
+    (csrc/core/stop.h); workers end by themselves when it is gone. A closed terminal (SIGHUP) does
+    not stop training; without a trainer it ends the process.
     """
 
     def __init__(self) -> None:
@@ -56,9 +56,8 @@ class StopSignals:
                 for number in (signal.SIGINT, signal.SIGTERM)
             }
             lib.pv_stop_by_second_signal()
-            if (
-                signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
-            ):  # Else it is ignored already, as under nohup.
+            # Otherwise it is ignored already, as under nohup.
+            if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
                 self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._hang_up)
         return self
 
@@ -77,14 +76,14 @@ class StopSignals:
             raise KeyboardInterrupt
         self.trainer.request_stop()
         with contextlib.suppress(OSError):
-            os.write(2, b"\nstopping: saving a checkpoint (once more to quit at once)\n")
+            os.write(2, b"\nstopping: saving a checkpoint (once more to quit immediately)\n")
 
     def _hang_up(self, number: int, frame: FrameType | None) -> None:
         if self.trainer is None and not self.starting:
             os._exit(128 + number)
 
     def start(self, make: Callable[[], Trainer]) -> Trainer:
-        """Make a trainer. Raises: KeyboardInterrupt where a signal came meanwhile."""
+        """Make a trainer and return it. Raises: KeyboardInterrupt if a signal came meanwhile."""
         self.starting = True
         try:
             trainer = make()
@@ -142,7 +141,7 @@ class Verb:
 
     @property
     def usage(self) -> str:
-        """The text of --help."""
+        """The text that --help prints."""
         return self.parser().format_help()
 
     def parser(self) -> Parser:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What an algorithm is, and which ones there are. Imports no torch.
+"""The interface of an algorithm, and the registry of algorithms. Imports no torch.
 
 A package adds an algorithm by an entry point in its pyproject.toml that loads to an `Algorithm`:
 
@@ -33,7 +33,7 @@ DEFAULT = "ppo"
 
 
 class Loss(Protocol):
-    """What gradient steps descend."""
+    """The function that gradient steps minimise."""
 
     def __call__(
         self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool
@@ -42,7 +42,7 @@ class Loss(Protocol):
         the samples of the batch, weighed by `batch.weights` where there are weights: so
         microbatches add up to their minibatch.
 
-        May run in several threads at once, for different batches. Args: section: of the algorithm,
+        May run in several threads simultaneously, for different batches. Args: section: of the algorithm,
         but `entropy_coef` is a tensor () on the device, as it is in this update, where the run has
         points for it; bf16: run the policy under autocast.
         """
@@ -50,7 +50,7 @@ class Loss(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
-    """How updates improve a policy.
+    """A method by which updates improve a policy.
 
     Attributes:
         section: its settings: a frozen dataclass derived from TrainSection that adds its own
@@ -58,12 +58,12 @@ class Algorithm:
             like all others; `check` refuses values.
         loss: returns the loss. Called when updates are about to begin, so that only then torch need
         be imported.
-        figures: what the loss sums up beside itself, in its order. The log has their means as
+        figures: names of what the loss sums up besides itself, in its order. The log has their means as
         `losses/NAME`.
         stop: asked after each epoch, as `stop(section, sums, samples)`: True ends the update. sums:
             the figures, summed over the epoch's samples of all ranks, by name, () on the device:
             reading one waits for the device.
-        corrects_lag: whether the loss may be given the roll-outs of older weights, with advantages
+        corrects_lag: whether the loss may be given the rollouts of older weights, with advantages
             that V-trace has corrected: what `--ray` needs.
         search: what `puffer-train sweep` searches besides the usual, as in `puffervec.Training`; ""
             for what it must not.
@@ -84,7 +84,7 @@ _REGISTRY = Registry(
     {DEFAULT: "puffervec.train.learn.ppo:PPO", "a2c": "puffervec.train.learn.a2c:A2C"},
 )
 names = _REGISTRY.names
-CORRECTING = ("ppo", "a2c")  # Those of this package.
+CORRECTING = ("ppo", "a2c")  # The algorithms of this package.
 
 
 def get(name: str) -> Algorithm:

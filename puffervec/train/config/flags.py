@@ -204,7 +204,7 @@ def apply_config_file(config: TrainConfig, path: Path) -> TrainConfig:
 
 
 def known_flags(config: TrainConfig) -> list[str]:
-    """Every long flag that sets a value of this config."""
+    """Return all long flags that set a value of this config."""
     return [
         f"--{section}.{field.name.replace('_', '-')}"
         for section in typed_sections(config)
@@ -284,7 +284,7 @@ def plain_value(text: str) -> bool | int | float | str:
 
 
 def add_sources(parser: Parser) -> None:
-    """Declare the flags beside those of settings that say how a run is configured."""
+    """Declare the flags that configure a run but are not settings."""
     # fmt: off
     flag = parser.flag
     flag("--config FILE.toml", "tables [env] [vec] [train] [policy] [policies.NAME] [ray] [log] "

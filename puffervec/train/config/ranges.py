@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a sweep searches: ranges and choices of settings, as flags write them. Imports neither torch
-nor optuna.
+"""The space that a sweep searches: ranges and choices of settings, as flags write them. Imports
+neither torch nor optuna.
 
 --sweep.train.lr 1e-4:1e-2:log           from the first to the second number, drawn on a logarithmic scale
 --sweep.train.gamma 0.95:0.999           ... evenly
@@ -131,7 +131,7 @@ def parse(config: TrainConfig, key: str, text: str) -> Searched:
 
 
 def _hint(config: TrainConfig, key: str) -> Any:
-    """The type of a setting; Any for those of a Python env."""
+    """Return the type of a setting; Any for those of a Python env."""
     section, _, name = key.partition(".")
     if section not in SECTIONS:
         raise ConfigError(
@@ -192,7 +192,7 @@ def draw(trial: Any, space: Space) -> Values:
 
 
 def as_text(searched: Searched) -> str:
-    """The inverse of `parse`, for whoever reads what a sweep searched."""
+    """Return a range or choices as text, the inverse of `parse`."""
     if isinstance(searched, Choices):
         return "/".join(searched.options)
     low, high = (int(end) if searched.whole else end for end in (searched.low, searched.high))
@@ -201,7 +201,7 @@ def as_text(searched: Searched) -> str:
 
 
 def place(searched: Searched, value: Any) -> float:
-    """Where a value lies in what was searched, 0 to 1: for pictures."""
+    """Return the place of a value in the searched range, 0 to 1, for pictures."""
     if isinstance(searched, Choices):
         return searched.options.index(str(value)) / (len(searched.options) - 1)
     low, high, at = searched.low, searched.high, float(value)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Every setting of a training run, as frozen dataclasses with one sentence per field.
+"""All settings of a training run, as frozen dataclasses with one sentence per field.
 
 The same dataclasses give the command-line flags (`--train.lr`), the tables of a `--config` TOML
 file, the config kept in a checkpoint's manifest and the help text, so these four cannot disagree.
@@ -306,7 +306,7 @@ class PolicySection:
 
 @dataclasses.dataclass(frozen=True)
 class RoleSection:
-    """What a policy does in its run; keys of [policies.NAME] beside those of `policy` and `train`."""
+    """The part of a policy in its run; keys of [policies.NAME] next to those of `policy` and `train`."""
 
     to_train: bool = True  # False: the policy stays as it is.
     opponent: tuple[str, ...] = ()
@@ -414,7 +414,7 @@ class TrainConfig:
 
     @property
     def python(self) -> bool:
-        """True where the env is written in Python."""
+        """Whether the env is written in Python."""
         return isinstance(self.env, dict)
 
     @property
@@ -459,7 +459,7 @@ class TrainConfig:
         return merged
 
     def _without(self, tables: Mapping[str, Table]) -> dict[str, dict[str, Any]]:
-        """The tables of single policies, without what `tables` says for all of them."""
+        """Return the tables of single policies, without what `tables` sets for all of them."""
         common = {
             str(key).replace("-", "_")
             for section in ("train", "policy")

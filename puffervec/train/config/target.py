@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a run trains in: a C env by name, or a Python env by Gymnasium id, "module:factory" or a
+"""The env that a run trains in: a C env by name, or a Python env by Gymnasium id, "module:factory" or a
 function. Imports no torch.
 
 All that the trainer needs to know before a worker starts is found out here, in the learner: each
@@ -240,7 +240,7 @@ def check_spaces(target: str, group: GroupSpec) -> None:
 
 
 def spec_hash(spec: EnvSpec) -> str:
-    """Hash of what policies depend on: observation fields and actions of every group."""
+    """Return a hash of what policies depend on: observation fields and actions of every group."""
     parts = [
         [
             g.name,
