@@ -66,7 +66,7 @@ def test_help_and_refused_flags_load_no_torch() -> None:
         ("sweep probe --parameters train.foo", ["train.foo"]),
         ("sweep probe --train.foo 3", ["unknown flag --train.foo"]),
         ("sweep probe --storage x.db", ["x.db", "sqlite:///"]),
-        ("sweep --name none", ["no sweep runs/none"]),
+        ("sweep --name none", ["sweep runs/none does not exist"]),
         ("sweep --trials 3", ["which env"]),
         ("sweep --name s --train.lr 3", ["which env"]),
         ("bench nothere", ["nothere"]),
