@@ -19,10 +19,6 @@
 #define LOOK_M 1.0f
 #define LEAST_M 1e-3f // steps shorter than this say nothing about a curvature
 
-int drive_has_inverse(int32_t model) {
-    return model != DRIVE_IS_dynamics_jerk;
-}
-
 drive_course drive_course_to(const drive_mover* mover,
                              const drive_motion* body,
                              const drive_aim* aim,

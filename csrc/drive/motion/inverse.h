@@ -13,8 +13,6 @@ typedef struct drive_course {
     float turn;     // in the step, rad
 } drive_course;
 
-// Returns whether a model has an inverse.
-int drive_has_inverse(int32_t model);
 // Computes the action that brings a vehicle nearest to where its log has it after this step. It is
 // not cut to any bounds.
 void drive_inverse(const drive_mover* mover,
