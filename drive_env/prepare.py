@@ -131,7 +131,7 @@ def agents_in(scenes: SceneSet, config: DriveConfig) -> list[int]:
     Counts of large sets are cached, because counting reads part of every scene.
     """
     if len(scenes) < COUNTS_KEPT:
-        return scenes.agents(config).tolist()
+        return [int(count) for count in scenes.agents(config)]
     criteria = [
         config.control,
         config.control_ids,
@@ -150,7 +150,7 @@ def agents_in(scenes: SceneSet, config: DriveConfig) -> list[int]:
             and all(type(count) is int for count in stored)
         ):
             return list(stored)
-    counts: list[int] = scenes.agents(config).tolist()
+    counts = [int(count) for count in scenes.agents(config)]
     # A cache that cannot be written is reported when it is needed.
     with contextlib.suppress(SceneError):
         write_atomically(path, [json.dumps(counts).encode()])
