@@ -76,10 +76,12 @@ CASES = {
         },
     ),
     "cartpole": Case("cartpole", {"max_episode_steps": 13}),
+    "covid": Case("covid", {"episode_length": 9, "action_cooldown_period": 2}),
     "drive": Case("drive", {"num_agents": 2, "max_steps": 9, "control": 1}),
     "mock": Case(SINGLE["mixed-dict"]),
     "Counting": Case(Counting),
 }
+NATIVE = ["probe", "probe, two groups", "tag", "tag continuous", "cartpole", "covid"]
 PARALLEL = {name: Case(factory) for name, factory in list(MULTI.items())[::12]}
 
 
@@ -385,9 +387,7 @@ def reset_done(vec: VectorEnv) -> None:
     ("name", "mode"),
     slow_but(
         [("probe, two groups", "same_step"), ("tag continuous", "disabled"), ("drive", "disabled")],
-        itertools.product(
-            ["probe", "probe, two groups", "tag", "tag continuous", "cartpole", "drive"], OTHERS
-        ),
+        itertools.product([*NATIVE, "drive"], OTHERS),
     ),
 )
 def test_same_seed_same_bytes_in_every_mode(
@@ -408,9 +408,7 @@ def test_same_seed_same_bytes_in_every_mode(
 
 
 @pytest.mark.parametrize("mode", OTHERS)
-@pytest.mark.parametrize(
-    "name", ["probe", "probe, two groups", "tag", "tag continuous", "cartpole"]
-)
+@pytest.mark.parametrize("name", NATIVE)
 def test_save_and_load_in_every_mode(name: str, mode: str) -> None:
     case = CASES[name]
     with serial(case.env, case.kwargs, num_envs=6, autoreset_mode=mode) as vec:

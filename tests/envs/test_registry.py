@@ -6,13 +6,17 @@ that do not fit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import puffervec
 from puffervec import envs
 from puffervec.errors import ConfigError
+from tests import cases, test_autoreset
+from tests.golden import cases as golden
 
 MODULE = """
 import dataclasses
@@ -42,6 +46,11 @@ def test_names_begin_with_the_built_in_ones(site: Path) -> None:
     assert envs.names()[: len(envs.BUILT_IN)] == list(envs.BUILT_IN)
     install(site, "elsewhere", far="elsewhere_module:ENV")
     assert envs.names().count("far") == 1
+
+
+@pytest.mark.parametrize("all_cases", [cases.CASES, golden.CASES, test_autoreset.CASES.values()])
+def test_tests_of_all_envs_cover_the_built_in_ones(all_cases: Iterable[Any]) -> None:
+    assert {*envs.BUILT_IN} <= {case.env for case in all_cases if isinstance(case.env, str)}
 
 
 def test_an_env_of_another_package_is_found_and_made(site: Path) -> None:

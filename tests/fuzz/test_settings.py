@@ -95,10 +95,7 @@ def test_settings_are_checked_or_refused(given_values: dict[str, Any]) -> None:
 
 
 @few(60)
-@given(
-    st.sampled_from(["probe", "cartpole", "tag_grid", "tag_continuous", "covid", "drive"]),
-    st.data(),
-)
+@given(st.sampled_from([*envs.BUILT_IN]), st.data())
 def test_configs_of_envs_are_made_or_refused(name: str, data: st.DataObject) -> None:
     env = envs.get(name)
     fields = [field.name for field in dataclasses.fields(env.config)] + ["unknown"]

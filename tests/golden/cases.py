@@ -190,6 +190,8 @@ CASES = [
     Case("drift", "drift", {"episode_length": 40}),
 ]
 BY_NAME = {case.name: case for case in CASES}
+# One case of each env; drive_lit is drive with other scenes.
+FIRST = {case.env: case.name for case in reversed(CASES) if case.env != "drive_lit"}
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from drive_env.config import CHOICES, DriveConfig
 from puffervec.contract.native import EnvData, NativeEnv
 from tests.builds import ROOT
 from tests.golden import check, record
-from tests.golden.cases import BY_NAME, CASES, HERE, SCENES, DriftConfig
+from tests.golden.cases import BY_NAME, CASES, FIRST, HERE, SCENES, DriftConfig
 from tests.helpers import actions_of
 from tests.libraries import compile_library
 
@@ -227,8 +227,7 @@ def test_each_choice_of_drive_has_a_case() -> None:
 
 def test_envs_meet_what_they_are_for() -> None:
     """In the hashed steps episodes end and begin again, rows are empty, and actions are refused."""
-    others = ("covid, short cycles", "drive", "coin_grid", "lantern", "drift")
-    for name in ("probe", "cartpole", "tag_grid", "tag_continuous", *others):
+    for name in (FIRST | {"covid": "covid, short cycles"}).values():
         with BY_NAME[name].make() as vec:
             table, rewarded, episodes = record.actions(vec, 400, 1), 0, 0
             vec.reset(seed=1)
