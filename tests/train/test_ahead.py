@@ -10,15 +10,12 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from numpy.lib.recfunctions import repack_fields
 
-from puffervec.core.slab import RECORD_DTYPE
 from puffervec.errors import ClosedError, WorkerError
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.collect.ahead import Ahead, _records
+from puffervec.train.collect.ahead import Ahead
 from puffervec.train.learn.updater import reevaluate
 from tests.helpers import slow_but
 from tests.train.streams import Cuda, cuda
@@ -171,13 +168,3 @@ def test_a_gpu_collects_beside_the_update(cuda: Cuda) -> None:
     ahead.close()
     assert rollout.streams == ["stream 1"]
     assert cuda.notes == [("stream 1", "waits", "default"), ("default", "waits", "stream 1")]
-
-
-def test_records_of_older_checkpoints_are_read() -> None:
-    """They had room for 16 values, and were one row of bytes."""
-    now = np.zeros(3, repack_fields(RECORD_DTYPE))
-    now["length"], now["values"][:, :16] = (5, 6, 7), np.arange(48).reshape(3, 16)
-    assert (_records(now.view(np.uint8).reshape(3, -1)) == now).all()
-    older = np.ascontiguousarray(now.view(np.uint8).reshape(3, -1)[:, :100]).reshape(-1)
-    assert (_records(older) == now).all()
-    assert len(_records(older[:0])) == 0

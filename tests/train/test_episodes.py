@@ -267,7 +267,3 @@ def test_returns_of_each_agent_type() -> None:
     other = EpisodeWindow((), types=("tagger", "runner"))
     other.load_state(window.state(), window.total)
     assert other.means() == window.means()
-    other.load_state(window.state()[:, :-1], window.total)
-    assert other.means() == {"episode/return": 4.0, "episode/length": 1.0}, (
-        "of older checkpoints, which have no types"
-    )

@@ -85,22 +85,6 @@ def test_config_file_gives_the_config_back(small: Small, tmp_path: Path) -> None
     )
 
 
-def test_runs_from_before_there_were_layers_of_memory_have_one() -> None:
-    for policy, layers in (
-        ({"memory": "mingru"}, 1),
-        ({"memory": "mingru", "memory_layers": 0}, 0),
-        ({}, 0),
-    ):
-        assert (
-            rundir.config_from_tables({"target": "probe", "policy": policy}).policy.memory_layers
-            == layers
-        )
-    gone = {"priority_alpha": 0.0, "priority_beta": 1.0, "lr": 0.5}
-    assert rundir.config_from_tables({"target": "probe", "train": gone}).train.lr == 0.5
-    with pytest.raises(ConfigError, match="priority_alpha"):
-        rundir.config_from_tables({"target": "probe", "train": {**gone, "priority_alpha": 0.5}})
-
-
 def test_finding_checkpoints(small: Small, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     with pytest.raises(CheckpointError, match="runs does not exist: name a run folder"):

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
-import numpy as np
 import torch
 from numpy.lib.recfunctions import repack_fields
 from torch import Tensor, nn
@@ -140,8 +139,8 @@ class Ahead:
                 slot.storage.first_states[half] = tuple(
                     part.to(slot.storage.device) for part in parts
                 )
-        if _EPISODES in tensors:  # Missing in older checkpoints.
-            self.rollout.episodes.append(_records(tensors[_EPISODES].numpy()))
+        records = tensors[_EPISODES].numpy().reshape(-1).view(_RECORD)
+        self.rollout.episodes.append(records)
         self.ready = True
 
     def _learning(self) -> list[tuple[str, Slot]]:
@@ -155,15 +154,3 @@ class Ahead:
         """End the thread and cancel a pending rollout."""
         self._cancelled = True
         self._thread.shutdown()
-
-
-def _records(rows: np.ndarray) -> np.ndarray:
-    """Return the records of a checkpoint, (n, bytes) uint8.
-
-    Older checkpoints have fewer values, the oldest as a single row of n * 100 bytes.
-    """
-    rows = rows.reshape(-1, 100) if rows.ndim == 1 else rows
-    records = np.zeros(len(rows), _RECORD)
-    # The values are the last field.
-    records.view(np.uint8).reshape(len(rows), _RECORD.itemsize)[:, : rows.shape[1]] = rows
-    return records

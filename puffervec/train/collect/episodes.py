@@ -168,7 +168,7 @@ class EpisodeWindow:
         """Restore the window from `state` and `ages`.
 
         Args:
-            ages: None for a checkpoint of an older version, without places.
+            ages: None for a window without places.
 
         Raises:
             ValueError: The rows have other values.
@@ -176,11 +176,8 @@ class EpisodeWindow:
         columns, places = self.columns - self.by_place, np.full((len(rows), 1), -1.0)
         if ages is not None and rows.ndim == 2:
             rows, places = rows[:, :-1], rows[:, -1:]
-        # Older versions lack types.
-        if self.types and rows.ndim == 2 and rows.shape[1] == columns - 1:
-            rows = np.column_stack([rows, np.full(len(rows), -1.0)])
         # An older version of the env recorded fewer values.
-        elif rows.ndim == 2 and 2 <= rows.shape[1] < columns:
+        if rows.ndim == 2 and 2 <= rows.shape[1] < columns:
             rows = np.column_stack([rows, np.zeros((len(rows), columns - rows.shape[1]))])
         if rows.ndim != 2 or rows.shape[1] != columns:
             raise ValueError(f"episodes have the shape {rows.shape}, not (episodes, {columns})")

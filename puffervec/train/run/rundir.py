@@ -294,7 +294,6 @@ def config_from_tables(
             "load_policy(RUN, env='NAME')"
         )
         _check_trusted("env", target, trusted, again)
-    tables = _as_they_were(tables)
     single = tables.get("policies")
     learning = [
         table
@@ -370,24 +369,3 @@ def _check_trusted(what: str, name: str, trusted: Collection[str | None], how: s
             f"this run's {what} is {name!r}, code that would be imported and called: to allow it, "
             "name it yourself: " + how.replace("NAME", name)
         )
-
-
-def _as_they_were(tables: dict[str, Any]) -> dict[str, Any]:
-    """Return tables of an older version adapted to the current settings.
-
-    Settings that did not exist yet get the value that the older version used implicitly; settings
-    that no longer exist are removed.
-    """
-    train = tables.get("train")
-    # Another value stays and is refused: such runs sampled rows in a way that no longer exists.
-    if isinstance(train, dict) and train.get("priority_alpha") == 0:
-        kept = {
-            name: value
-            for name, value in train.items()
-            if name not in ("priority_alpha", "priority_beta")
-        }
-        tables = {**tables, "train": kept}
-    policy = tables.get("policy")
-    if isinstance(policy, dict) and "memory" in policy:
-        return {**tables, "policy": {"memory_layers": 1, **policy}}
-    return tables
