@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 TRAINED, HELD_OUT, REAL = "training scenes", "held-out", "real"
 # DEFAULT_COUNT scenes, enough for an evaluation; "generated:N" begins with the same ones.
 GENERATED = "generated"
-TIMES = (5.0, 30.0)  # Minutes after which the policy is evaluated where nobody says which.
 CURVE = "1,2,3,5,7"  # ... and of this command.
 # Scores by minutes, of runs that were trained on generated scenes.
 WANTED = {7.0: {HELD_OUT: 0.85, REAL: 0.80}, 30.0: {HELD_OUT: 0.93, REAL: 0.88}}
@@ -158,11 +157,7 @@ def times_of(options: argparse.Namespace) -> list[float]:
     Raises: ConfigError for bad times and for times after the end.
     """
     try:
-        found = (
-            {float(text) for text in options.at.split(",")}
-            if options.at
-            else {m for m in TIMES if m <= options.minutes}
-        )
+        found = {float(text) for text in options.at.split(",") if text}
     except ValueError:
         raise ConfigError(
             f"--at is {options.at!r}: give minutes, separated by commas, such as 5,30"
@@ -415,27 +410,21 @@ def kept_sample(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure_score(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
-    """Return a sample per run and seed, and how much of the machine others took.
+    """Return a sample per seed, and how much of the machine others took.
 
-    Raises: ConfigError for runs whose env has no scenes, and for bad times.
+    Raises: ConfigError for bad times.
     """
-    names = [name for name in options.runs or ("drive",) if runs.RUNS[name].target == "drive"]
-    if not names:
-        raise ConfigError(
-            "--parts score is for runs whose env has scenes: use --runs drive or drive-500k"
-        )
     times_of(options)
     worst = 0.0
-    results: dict[str, Any] = {name: [] for name in names}
-    for name in names:
-        for seed in range(1, options.seeds + 1):
-            note(f"{name}: seed {seed}, {options.minutes:g} minutes and the evaluations")
-            found, foreign = common.foreign_load(
-                functools.partial(score_sample, runs.RUNS[name], options, seed)
-            )
-            results[name].append(found)
-            worst = max(worst, foreign)
-    return results, worst
+    samples = []
+    for seed in range(1, options.seeds + 1):
+        note(f"drive: seed {seed}, {options.minutes:g} minutes and the evaluations")
+        found, foreign = common.foreign_load(
+            functools.partial(score_sample, runs.RUNS["drive"], options, seed)
+        )
+        samples.append(found)
+        worst = max(worst, foreign)
+    return {"drive": samples}, worst
 
 
 # ---- output --------------------------------------------------------------------------------------
@@ -638,7 +627,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
     options = parser().parse_args(arguments)
-    options.runs, progress = None, common.Progress()
+    progress = common.Progress()
     if options.at is None:
         options.at = ",".join(text for text in CURVE.split(",") if float(text) <= options.minutes)
     try:

@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Measure training end to end: agent-steps/s, split of time, gain of each technique, and score.
+"""Measure training end to end: agent-steps/s, the split of time, and the gain of each technique.
 
     python bench/train.py                                speed of all presets, and the ladder from a naive loop for both envs
-    python bench/train.py --parts score                  30 minutes of drive, its score on held-out scenes (bench/score.py)
     python bench/train.py --parts presets --seconds 5    threads, workers, backends and buffers side by side (bench/presets.py)
     python bench/train.py --parts ladder --envs tag_grid --seconds 5
     python bench/train.py --device cuda --png train.png
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import common, loops, presets, runs, score
+from bench import common, loops, presets, runs
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.keys import TIME_PARTS
@@ -32,7 +31,7 @@ from puffervec.train.metrics.keys import TIME_PARTS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PARTS = ("speed", "ladder", "presets", "score")
+PARTS = ("speed", "ladder", "presets")
 TRAINER = "the trainer"
 
 
@@ -213,7 +212,6 @@ MEASURES = {
     "speed": (measure_speed, show_speed, speed_panels),
     "ladder": (measure_ladder, show_ladder, ladder_panels),
     "presets": (presets.measure_presets, presets.show_presets, presets.panels),
-    "score": (score.measure_score, score.show_score, score.panels),
 }
 
 
@@ -235,44 +233,13 @@ def parser() -> argparse.ArgumentParser:
     flags.add_argument(
         "--parts", default="speed,ladder", help=f"of {','.join(PARTS)} (default: %(default)s)"
     )
-    flags.add_argument(
-        "--runs", help="of speed and score (default: all for speed, drive for score)"
-    )
+    flags.add_argument("--runs", help="of speed (default: all)")
     flags.add_argument(
         "--envs", default="tag_grid,drive", help="runs of ladder and presets (default: %(default)s)"
     )
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
     flags.add_argument("--png", type=Path, help="where the picture goes (default: beside the JSON)")
-    scores = flags.add_argument_group("score")
-    scores.add_argument(
-        "--minutes", type=float, default=30.0, help="length of the training (default: %(default)s)"
-    )
-    scores.add_argument(
-        "--at",
-        help="minutes after which the policy is evaluated; the last one always is (default: 5,30)",
-    )
-    scores.add_argument(
-        "--scenes",
-        help="what to train on: generated, generated:N or a folder (default: the preset's)",
-    )
-    scores.add_argument("--real", help="also evaluate on this folder of JSON scenes")
-    scores.add_argument(
-        "--episodes", type=int, default=1, help="of an evaluation, per scene (default: %(default)s)"
-    )
-    scores.add_argument(
-        "--seeds", type=int, default=1, help="trainings, one after another (default: %(default)s)"
-    )
     return flags
-
-
-def result_name(options: argparse.Namespace) -> str:
-    """Return the name of the results: different parts write different files."""
-    scenes = (
-        ""
-        if options.scenes is None or "score" not in options.parts
-        else f"-{common.slug(score.shown(options.scenes))}"
-    )
-    return f"train-{'-'.join(options.parts)}{scenes}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -294,12 +261,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             progress.clear()
             show(results[part])
             panels += panels_of(results[part])
-        runs.draw_beside(panels, options, result_name(options))
+        name = f"train-{'-'.join(options.parts)}"
+        runs.draw_beside(panels, options, name)
     except (PuffervecError, OSError) as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
-    common.finish(result_name(options), options, common.machine(), worst, results)
+    common.finish(name, options, common.machine(), worst, results)
     return 0
 
 

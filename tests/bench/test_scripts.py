@@ -200,42 +200,17 @@ def test_scores_against_minutes(tmp_path: Path, short: Callable[..., Any]) -> No
     ]
     (sample,) = short("score", *flags, "--baselines", "log", seconds=())["score"]["drive"]
     assert [moment["minutes"] for moment in sample["moments"]] == [0.02, 0.05]
+    assert sample["trained_on"] == "generated:3"
+    scenes = {"training scenes": 3, "held-out": 100, "real": 2}
+    for found in (moment["evaluations"] for moment in sample["moments"]):
+        assert {name: one["scenes"] for name, one in found.items()} == scenes
+        for one in found.values():
+            assert one["score_95"][0] <= one["score"] <= one["score_95"][1]
     assert {where: one["score"] for where, one in sample["baselines"]["log"].items()} == {
         "held-out": 1.0,
         "real": 1.0,
     }
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.slow
-def test_scores_are_of_all_scenes(tmp_path: Path, short: Callable[..., Any]) -> None:
-    folder = two_scenes_of_womd(tmp_path)
-    flags = [
-        "--parts",
-        "score",
-        "--envs",
-        "drive",
-        "--minutes",
-        "0.05",
-        "--at",
-        "0.02",
-        "--scenes",
-        "generated:3",
-    ]
-    (sample,) = short("train", *flags, "--real", str(folder), seconds=())["score"]["drive"]
-    assert [moment["minutes"] for moment in sample["moments"]] == [0.02, 0.05] and sample[
-        "trained_on"
-    ] == "generated:3"
-    for found in sample["moments"]:
-        evaluations = found["evaluations"].items()
-        assert {name: one["scenes"] for name, one in evaluations} == {
-            "training scenes": 3,
-            "held-out": 100,
-            "real": 2,
-        }
-        assert all(
-            one["score_95"][0] <= one["score"] <= one["score_95"][1] for _, one in evaluations
-        )
 
 
 @pytest.mark.slow
