@@ -182,6 +182,7 @@ def observation_spaces(
     Args:
         observation_mode: "same", "different", or a pair (batched space, single space).
         spaces: the observation spaces of all sub-envs, in order.
+
     Raises:
         ValueError: an unknown mode.
         TypeError: a pair of other things than spaces.

@@ -117,10 +117,10 @@ def _empty(stream: Steady) -> None:
 
 
 def printable(text: str) -> str:
-    """Return a text whose control characters are escapes; ends of lines stay.
+    r"""Return a text whose control characters are escapes; ends of lines stay.
 
     >>> printable("a\x1b]0;title\x07b")
-    'a\\\\x1b]0;title\\\\x07b'
+    'a\\x1b]0;title\\x07b'
     """
     return "".join(
         c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
@@ -128,10 +128,10 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text as `printable` does, with escapes for ends of lines too.
+    r"""Return a text as `printable` does, with escapes for ends of lines too.
 
     >>> one_line("a\nb")
-    'a\\\\nb'
+    'a\\nb'
     """
     return printable(text).replace("\n", "\\n")
 

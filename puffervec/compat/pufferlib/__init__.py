@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's public names, imported by the one line that a script changes:
+"""PufferLib's public names.
+
+A script changes one line:
 
     import puffervec.compat.pufferlib as pufferlib
 

@@ -231,6 +231,7 @@ class Rows:
 
 
 def pick(source: Tensor, rows: Tensor | None) -> Tensor:
+    """Return some rows of `source`, all where `rows` is None."""
     return source if rows is None else source[rows]
 
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Find the places where code waits for its device, and name their source lines. Three levels:
+"""Find the places where code waits for its device, and name their source lines.
+
+Three levels:
 
     cuda_syncs       on a GPU: torch's own sync debug mode, which sees what really waits
     find_syncs       on any machine: `Syncs` sees every operation that reads a number back
