@@ -8,7 +8,7 @@ were passed, even if the space has another one, and values may be out of range. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import gymnasium
@@ -49,9 +49,9 @@ class ActionWriter:
         """Return the argument of `send`: an array that fits the rows, or `Native`.
 
         Args:
-            actions: an element of the batched action space, or a list or tuple with one action per
-                env; numbers of any type. Where the space is a Tuple or a Dict, a tuple (or list) or
-                dict of its parts, each with one entry per env.
+            actions: an element of the batched action space, or an iterable with one action per env;
+                numbers of any type. Where the space is a Tuple or a Dict, a tuple (or list) or dict
+                of its parts, each with one entry per env.
 
         Raises:
             ActionError: (a ValueError) too few or too many, or a part is missing.
@@ -60,6 +60,8 @@ class ActionWriter:
         if not isinstance(self._single, LEAF_SPACES):
             return Native(self.one_by_one(actions))
         array = np.asarray(actions)
+        if array.dtype == object and array.ndim == 0 and isinstance(actions, Iterable):
+            array = np.asarray(list(actions))  # NumPy takes a generator or a view for one object.
         if array.ndim == 0:
             raise TypeError(
                 f"Unable to iterate over the actions {actions!r}: they need one action per env "

@@ -159,6 +159,16 @@ def test_a_list_of_single_actions(kind: Kind) -> None:
     assert [got[0].tolist() for got in envs.get_attr("actions")] == [[0.5, 1.0], [0.25, 0.0]]
 
 
+def test_a_generator_and_a_view_of_a_dict_are_batches(kind: Kind) -> None:
+    envs = kind([lambda: Spaced(OBSERVATION, spaces.Discrete(4))] * 3)
+    envs.reset()
+    envs.step(action for action in [1, 2, 3])
+    envs.step(dict.fromkeys([3, 0, 2]).keys())
+    assert [list(map(int, got)) for got in envs.get_attr("actions")] == [[1, 3], [2, 0], [3, 2]]
+    with pytest.raises(ValueError):
+        envs.step(action for action in [1, 2])
+
+
 @pytest.mark.parametrize("count", [2, 4])
 def test_too_few_or_too_many_are_refused(kind: Kind, count: int) -> None:
     envs = kind(counts())
