@@ -1,24 +1,24 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Words that every file uses: limits, data types, result codes, assertions. Included first by every
-// other header; owns no memory.
+// What every file uses: limits, data types, result codes, assertions. Every other header includes
+// it first; owns no memory.
 //
-// Everything between "[cffi]" and "[/cffi]" in the headers of this folder is also read by
-// build_ffi.py, so that Python sees the very declarations the compiler sees. Keep those parts plain
-// C: no preprocessor but integer #defines, no inline functions.
+// build_ffi.py also reads everything between "[cffi]" and "[/cffi]" in the headers of csrc/, so
+// that Python sees the declarations that the compiler sees. Keep those parts plain C: integer
+// #defines only, no inline functions.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* [cffi] */
-#define PV_ABI 7         // bumped when env.h changes incompatibly
+#define PV_ABI 7         // raised when env.h changes incompatibly
 #define PV_MAX_GROUPS 4  // row groups of one env type
 #define PV_MAX_FIELDS 96 // observation or state fields of one group
 #define PV_MAX_NDIM 3    // axes of one field
 #define PV_MAX_ACTION_DIMS 16
-#define PV_MOST_BYTE_CHOICES 255 // per action of a byte: -1 as a byte is no choice
+#define PV_MOST_BYTE_CHOICES 255 // per action of a byte: -1 as a byte is not a choice
 #define PV_NAME_BYTES 32         // names, NUL included
 #define PV_UNIT_BYTES 16
 #define PV_RECORD_VALUES 48 // floats an env may add to an episode record
@@ -57,8 +57,8 @@
 #if defined(PV_DEBUG)
 #include <stdio.h>
 #include <stdlib.h>
-// States an invariant: true for every input that passed the border checks. Compiled out of release
-// builds.
+// States an invariant: true for every input that passed the checks at the border. Not part of
+// release builds.
 #define PV_ASSERT(condition) \
     do { \
         if (!(condition)) { \
@@ -71,10 +71,10 @@
 #define PV_ASSERT(condition) ((void)sizeof(condition))
 #endif
 
-// PV_CLONES compiles a function once per vector width and lets the loader pick by CPU, with equal
-// bytes: the loops keep the order of every sum, and contraction is off. It needs ifuncs (glibc) and
-// gcc's attribute, and sanitizers do not survive the resolver; elsewhere the function is compiled
-// once.
+// PV_CLONES compiles a function once per vector width and lets the loader choose by CPU. All give
+// the same bytes: the loops keep the order of every sum, and contraction is off. It needs ifuncs
+// (glibc) and gcc's attribute, and sanitizers do not survive the resolver; elsewhere the function
+// is compiled once.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && \
     !defined(__clang__) && __GNUC__ >= 12 && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__) && !defined(PV_NO_CLONES)

@@ -5,12 +5,13 @@
 // is a worker's contiguous range of envs. The env type owns the memory layout of its state over
 // that range (one struct per env, or structure of arrays).
 //
-//   learner                          worker (or thread, or in process)
-//   describe(context) -> spec        init(block)   once
-//                                    reset(block, mask, seeds)   when the learner asks
-//                                    step(block)   every turn: reads action rows, writes all other
-//                                    rows in place save / load / peek / poke (block, env)   while
-//                                    no turn is pending close(block)  once
+//   learner                     worker (a process, a thread, or the learner itself)
+//   describe(context) -> spec   init(block)                  once
+//                               reset(block, mask, seeds)    when the learner asks for it
+//                               step(block)                  in every turn: reads the action rows,
+//                                                            writes all other rows in place
+//                               save, load, peek, poke (block, env)   while no turn is pending
+//                               close(block)                 once
 //
 // Rules for every function: state holds indices, never pointers into itself, so that it can be
 // saved and moved. step allocates nothing, opens nothing, locks nothing and reads no clock.
@@ -22,10 +23,11 @@
 // at the next turn its action is ignored and it becomes the reset row (reward 0, flags 0). `step`
 // does this itself, since only the type knows which rows restart together.
 //
-// The other two modes need nothing of a type whose envs end as a whole (all live rows done at
-// once): in same-step mode the worker keeps the last observations aside and calls reset(mask, NULL)
-// in the same turn; in disabled mode a finished env is not stepped before the learner has reset it.
-// A type whose rows restart one by one sets PV_OWN_AUTORESET and looks at context->autoreset.
+// A type whose envs end as a whole (all live rows are done in the same step) need not know the
+// other two modes: in same-step mode the worker keeps a copy of the last observations and calls
+// reset(mask, NULL) in the same turn; in disabled mode a finished env is not stepped before the
+// learner has reset it. A type whose rows restart one by one sets PV_OWN_AUTORESET and reads
+// context->autoreset.
 #pragma once
 
 #include "base.h"
@@ -93,10 +95,10 @@ typedef struct pv_spec {
     uint32_t state_bytes; // bytes of one peek
     pv_field
         state_fields[PV_MAX_FIELDS]; // peek writes numbers within their bounds, poke gets no others
-    uint32_t save_bytes; // bytes of one saved env (its rows are saved beside it by the worker)
+    uint32_t save_bytes;       // bytes of one saved env (the worker saves its rows along with it)
     uint32_t records_per_turn; // most episode records that one env can leave in one turn
     uint64_t
-        task_count; // tasks are 0 to task_count - 1, as scenes or start layouts; 0 is taken for 1
+        task_count; // tasks are 0 to task_count - 1, such as scenes or start layouts; 0 counts as 1
 } pv_spec;
 
 // One named array of the params blob (start positions, action tables); offset counts from the start
@@ -117,7 +119,7 @@ typedef struct pv_params {
     // count x pv_param follow, then the data, each array aligned to 64 bytes
 } pv_params;
 
-// What an env type may read: owned by the caller, read-only, alive as long as the block.
+// The data that an env type may read: owned by the caller, read-only, alive as long as the block.
 typedef struct pv_context {
     const void* config;      // the env type's config struct
     const pv_params* params; // never NULL; count may be 0
@@ -209,11 +211,11 @@ typedef struct pv_env_type {
     int (*peek)(pv_block* block, uint32_t env, uint8_t* out);
     // The inverse of peek: puts the env into the state `in` and writes its rows: observations,
     // masks and action masks of that state, reward 0. Flags are set where the state is the last one
-    // of an episode, as after the step that ends it, so that what peek returns can always be set;
-    // an env whose episode had ended goes on with its next one where the state does not end it.
-    // Numbers are within the bounds of their fields: the worker has looked. A state that the env
-    // cannot be in is refused with pv_block_error before anything is changed; any other code is a
-    // failure, which ends the vector env. NULL: the state cannot be set.
+    // of an episode, as after the step that ends it, so that a state that peek returned can always
+    // be set. An env whose episode had ended begins its next one, unless the state ends that too.
+    // Numbers are within the bounds of their fields: the worker has checked them. A state that the
+    // env cannot be in is refused with pv_block_error before anything is changed; any other code is
+    // a failure, which ends the vector env. NULL: the state cannot be set.
     int (*poke)(pv_block* block, uint32_t env, const uint8_t* in);
     void (*close)(pv_block* block);
     int (*call)(
@@ -227,8 +229,8 @@ const void* pv_params_find(const pv_params* params,
                            const char* name,
                            uint32_t dtype,
                            uint64_t* count);
-// Sets the error text and env of a block (printf format) and returns PV_ERROR_ENV, so that `return
-// pv_block_error(...)` reads well.
+// Sets the error text and env of a block (printf format). Returns PV_ERROR_ENV, so that a function
+// can end with `return pv_block_error(...)`.
 int pv_block_error(pv_block* block, uint32_t env, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
 // Writes a message (printf format) of at most PV_ERROR_TEXT bytes and returns `code`.
@@ -247,8 +249,8 @@ uint32_t pv_add_array(pv_field* fields,
                       float low,
                       float high,
                       float scale);
-// The same with up to two axes: a number (rows and columns 0), `rows` numbers (columns 0), or a
-// table of objects.
+// Adds a field of up to two axes: a number (rows and columns 0), `rows` numbers (columns 0), or a
+// table of objects. See pv_add_array.
 uint32_t pv_add_field(pv_field* fields,
                       uint32_t* count,
                       uint32_t* row_bytes,
@@ -260,8 +262,8 @@ uint32_t pv_add_field(pv_field* fields,
                       float low,
                       float high,
                       float scale);
-// The same for a picture: bytes of 0 to 255, (height, width, channels) in memory order; channels 0:
-// (height, width).
+// Adds a picture: bytes of 0 to 255, (height, width, channels) in memory order; channels 0:
+// (height, width). See pv_add_array.
 uint32_t pv_add_picture(pv_field* fields,
                         uint32_t* count,
                         uint32_t* row_bytes,
@@ -271,14 +273,14 @@ uint32_t pv_add_picture(pv_field* fields,
                         uint32_t channels);
 uint32_t pv_dtype_bytes(uint32_t dtype);
 
-// Notes in the slab which env is being worked on, so that the learner can name it if this process
-// dies or hangs there. One store; volatile, since nothing else in this process reads it.
+// Notes in the slab which env is at work, so that the learner can name it if this process dies or
+// hangs there. One store; volatile, since nothing else in this process reads it.
 static inline void pv_block_at(const pv_block* block, uint32_t env) {
     *(volatile uint32_t*)block->error_env = block->first_env + env;
 }
 
-// A record of an episode of `env` that has ended: zeros but for `env`; or NULL (counted) where this
-// turn has no room for more.
+// Returns a record for an episode of `env` that has ended, with all but `env` 0; NULL (which is
+// counted) where this turn has no room for another.
 static inline pv_record* pv_block_record(pv_block* block, uint32_t env) {
     if (*block->record_count >= block->record_capacity) {
         ++*block->record_dropped;

@@ -3,8 +3,8 @@
 //
 // The helpers that env.h declares: reading params, reporting errors, declaring fields. They are
 // defined in a header because an env type of another package is linked without the core (pv_env.h).
-// There each C file that includes them has a weak copy, of which the linker keeps one; env.c
-// defines PV_HELPER as nothing and so makes the core's copy. Owns no memory.
+// There each C file that includes them has a weak copy, of which the linker keeps one; envs/env.c
+// defines PV_HELPER as nothing, which makes the core's copy. Owns no memory.
 #pragma once
 
 #include "env.h"
@@ -68,7 +68,7 @@ PV_HELPER uint32_t pv_add_array(pv_field* fields,
     PV_ASSERT(ndim <= PV_MAX_NDIM);
     const uint32_t index = (*count)++;
     if (index >= PV_MAX_FIELDS)
-        return 0; // there is no room for it; whoever loads the env refuses such a count
+        return 0; // no room; the code that loads the env refuses such a count
     pv_field* field = &fields[index];
     strncpy(field->name, name, PV_NAME_BYTES - 1);
     strncpy(field->unit, unit, PV_UNIT_BYTES - 1);

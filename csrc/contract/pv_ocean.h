@@ -4,27 +4,40 @@
 // Makes an env type of puffervec from an env in the convention of PufferLib's Ocean, whose header
 // stays as it is:
 //
-//     typedef struct { float score; ...; float n; } Log;               floats in any order, summed
-//     over n episodes typedef struct { Log log; float* observations; int* actions;     or unsigned
-//     char* observations, float* actions, ...
-//                      float* rewards; unsigned char* terminals; ...; } MyEnv;       or float*
-//                      terminals
-//     void c_reset(MyEnv* env);  void c_step(MyEnv* env);  void c_close(MyEnv* env);
-//     void c_render(MyEnv* env);                                       is never called
+//     typedef struct {
+//         float score; ...; float n;         floats in any order, summed over n episodes
+//     } Log;
+//     typedef struct {
+//         Log log;
+//         float* observations;               or unsigned char*, ...
+//         int* actions;                      or float*
+//         float* rewards;
+//         unsigned char* terminals;          or float*
+//         ...;
+//     } MyEnv;
+//     void c_reset(MyEnv* env);
+//     void c_step(MyEnv* env);
+//     void c_close(MyEnv* env);
+//     void c_render(MyEnv* env);             is never called
 //
 // The glue is one C file. It defines what the header does not say and includes this file, which
 // includes the header:
 //
 //     #define OCEAN_HEADER "my_env.h"
-//     #define OCEAN_NAME my_env                          // name of the env type
-//     #define OCEAN_ENV MyEnv                            // the header's struct
-//     #define OCEAN_SETTINGS(INT, FLOAT) INT(size) FLOAT(speed)          // int and float members
-//     that are settings #define OCEAN_LOG(X) X(score) X(episode_return) X(episode_length)  //
-//     members of Log, without n #define OCEAN_OBSERVATION_DTYPE PV_F32             // what
-//     env->observations points to #define OCEAN_OBSERVATION_COUNT (2 * config->size) // numbers per
-//     agent, or their shape: 84, 84, 3 (height, width, channels) #define OCEAN_OBSERVATION_LOW 0.0f
-//     // bounds of each #define OCEAN_OBSERVATION_HIGH 1.0f #define OCEAN_ACTION_SIZES 5 //
-//     choices; 3, 4 for two dims #include "pv_ocean.h"
+//     #define OCEAN_NAME my_env                       // name of the env type
+//     #define OCEAN_ENV MyEnv                         // the header's struct
+//     // Its int and float members that are settings:
+//     #define OCEAN_SETTINGS(INT, FLOAT) INT(size) FLOAT(speed)
+//     // The members of Log, without n:
+//     #define OCEAN_LOG(X) X(score) X(episode_return) X(episode_length)
+//     // What env->observations points to:
+//     #define OCEAN_OBSERVATION_DTYPE PV_F32
+//     // Numbers per agent, or their shape: 84, 84, 3 (height, width, channels):
+//     #define OCEAN_OBSERVATION_COUNT (2 * config->size)
+//     #define OCEAN_OBSERVATION_LOW 0.0f              // bounds of each number
+//     #define OCEAN_OBSERVATION_HIGH 1.0f
+//     #define OCEAN_ACTION_SIZES 5                    // choices; 3, 4 for two dims
+//     #include "pv_ocean.h"
 //
 // For continuous actions in [OCEAN_ACTION_LOW, OCEAN_ACTION_HIGH] (default -1 and 1), instead of
 // OCEAN_ACTION_SIZES:
@@ -33,25 +46,25 @@
 //
 // If needed:
 //
-//     #define OCEAN_AGENTS config->num_agents            // agents per env, default 1
-//     #define OCEAN_INIT(env) init(env)                  // called once per env, after the settings
-//     are in #define OCEAN_SEED(env, seed) (env)->rng = (seed)  // called by a reset with seeds
-//     (uint32_t): for rand_r(&env->rng)
+//     #define OCEAN_AGENTS config->num_agents         // agents per env, default 1
+//     #define OCEAN_INIT(env) init(env)               // called once per env, with its settings set
+//     // Called by a reset with seeds (uint32_t), for rand_r(&env->rng):
+//     #define OCEAN_SEED(env, seed) (env)->rng = (seed)
 //
 // `config` is a struct with the settings; the Python dataclass has the same fields in the same
 // order. The header's folder must be among the compiler's include folders.
 //
-// What the convention lacks, and what happens instead:
+// The convention lacks some things; this happens instead:
 //
 // Last observation: c_step resets the env in the step that ends it, so the row that ends an episode
-// already shows the first observation of the next. Rewards and ends are right. After a step in
-// which all agents are terminal the env pauses for a turn (action ignored, reward 0, nothing ends,
-// the first observation again). That turn is the reset row of puffervec's next-step autoreset, so
-// returns and losses are exact. The modes same-step and disabled need the last observation and are
-// refused.
+// already shows the first observation of the next. Rewards and ends are correct. After a step
+// in which all agents are terminal the env pauses for a turn (action ignored, reward 0, nothing
+// ends, the first observation again). That turn is the reset row of puffervec's next-step
+// autoreset, so returns and losses are exact. The modes same-step and disabled need the last
+// observation and are refused.
 //
-// Agents that respawn alone: their rows are not changed. puffervec takes the row after an end for a
-// reset row, so the reward of the step after such an end counts in no return.
+// Agents that respawn one by one: their rows are not changed. puffervec takes the row after an end
+// for a reset row, so the reward of the step after such an end counts in no return.
 //
 // Truncation: a time limit inside c_step is a terminal.
 //
@@ -98,7 +111,7 @@
 #endif
 #ifndef OCEAN_SEED
 #define OCEAN_SEED(env, seed) ((void)(seed))
-// rand_r takes the state from the env, and all envs have the same one until they are seeded.
+// rand_r takes its state from the env, and all envs have equal states until they are seeded.
 #define rand_r(state) \
     ((int)sizeof(struct { \
         _Static_assert(!sizeof(state), "rand_r in the header needs OCEAN_SEED, see pv_ocean.h"); \
@@ -165,8 +178,7 @@ static void ocean_configure(OCEAN_ENV* env, const ocean_config* config) {
 #undef OCEAN_COPY
 }
 
-// ---- state: one slot per env, then for all agents their actions, then their ends where these are
-// floats -----------------------
+// ---- state: a slot per env, then all agents' actions, then their ends where these are floats ----
 
 typedef struct ocean_slot {
     OCEAN_ENV env;
@@ -215,7 +227,7 @@ static ocean_action* ocean_actions_at(pv_block* block, uint32_t env) {
     return first + (uint64_t)env * block->spec->groups[0].agents * OCEAN_DIMS;
 }
 
-// The ends that the env writes, where they are floats; rows->terminals are bytes.
+// Returns the ends that the env writes where they are floats; rows->terminals are bytes.
 static float* ocean_terminals_at(pv_block* block, uint32_t env) {
     return (float*)(void*)ocean_actions_at(block, block->env_count) +
            (uint64_t)env * block->spec->groups[0].agents;
@@ -230,7 +242,7 @@ static uint64_t ocean_bytes(const pv_context* context, uint32_t env_count) {
 
 // ---- describe ----
 
-// Members of the log by name.
+// The members of the log by name.
 #define OCEAN_MEMBER(name) {#name, offsetof(Log, name)},
 
 static const struct {
@@ -329,7 +341,7 @@ static void ocean_close(pv_block* block) {
 
 // ---- reset and step ----
 
-// No reward and no end in the env's rows.
+// Clears the rewards and ends in the env's rows.
 static void ocean_clear_flags(pv_block* block, uint32_t env) {
     const pv_rows* rows = &block->rows[0];
     const uint64_t agents = block->spec->groups[0].agents, first = env * agents;

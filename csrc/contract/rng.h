@@ -13,7 +13,7 @@
 #include "base.h"
 
 /* [cffi] */
-// Fills out with the four words of Philox-4x32-10 for a counter and key (for the tests).
+// Writes the four words of Philox-4x32-10 for a counter and key to `out` (for the tests).
 void pv_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 /* [/cffi] */
 
@@ -40,7 +40,7 @@ static inline void pv_philox_inline(const uint32_t counter[4],
     out[3] = c3;
 }
 
-// 64 random bits.
+// Returns 64 random bits.
 static inline uint64_t pv_rng_u64(uint64_t env_seed,
                                   uint64_t episode,
                                   uint32_t step,
@@ -52,13 +52,13 @@ static inline uint64_t pv_rng_u64(uint64_t env_seed,
     return (uint64_t)out[1] << 32 | out[0];
 }
 
-// Uniform in [0, 1), a multiple of 2^-24.
+// Returns a uniform number in [0, 1), a multiple of 2^-24.
 static inline float pv_rng_f32(uint64_t env_seed, uint64_t episode, uint32_t step, uint32_t draw) {
     return (float)(uint32_t)(pv_rng_u64(env_seed, episode, step, draw) >> 40) * 0x1p-24f;
 }
 
-// Uniform in [0, n), n > 0. The bias of the multiply-shift (at most n / 2^32) is left in: draws
-// must cost one call.
+// Returns a uniform number in [0, n), n > 0. The bias of the multiply-shift (at most n / 2^32)
+// stays, so that a draw costs one call.
 static inline uint32_t pv_rng_below(
     uint64_t env_seed, uint64_t episode, uint32_t step, uint32_t draw, uint32_t n) {
     return (uint32_t)((pv_rng_u64(env_seed, episode, step, draw) >> 32) * n >> 32);

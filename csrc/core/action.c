@@ -27,9 +27,10 @@ static inline int64_t read_integer(const void* source, uint32_t dtype, uint64_t 
     }
 }
 
-// One dim is the common case and gets a loop of its own: that over runs, below, takes 1.5 to 2
-// times as long for it. Chunks that stay in the first cache are looked through, then copied if all
-// are choices: two thirds of the time of doing both at once. row: what the rows hold.
+// One dim is the common case and has a separate loop: the one over runs, below, takes 1.5 to 2
+// times as long for it. Chunks that fit into the first-level cache are checked, then copied if all
+// values are choices: this takes two thirds of the time of doing both in one pass. row: the rows'
+// type.
 enum { CHUNK = 512 };
 
 #define PV_WRITE_ONE(row, type, wide) \
@@ -61,8 +62,8 @@ PV_INTEGERS(PV_WRITE_ONES)
 #undef PV_WRITE_ONES
 #undef PV_WRITE_ONE
 
-// Several dims repeat in a row: what each entry of a run of rows may be, so that one loop without a
-// modulo serves any number of them.
+// With several dims, a run of rows has a table of what each of its entries may be, so that one loop
+// without a modulo works for any number of dims.
 enum { RUN = 64 };
 
 typedef struct choices {

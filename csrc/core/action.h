@@ -24,5 +24,5 @@ uint64_t pv_actions_check(const pv_slab* slab,
                           uint64_t* first);
 /* [/cffi] */
 
-// Worker side: the indices of `count` one-byte actions, as envs read them.
+// Worker side: turns `count` one-byte actions into the indices that envs read.
 void pv_actions_widen(const uint8_t* from, int32_t* to, uint64_t count);

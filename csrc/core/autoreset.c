@@ -21,7 +21,7 @@ void pv_autoreset_begin(const pv_block* block) {
     }
 }
 
-// True if no row of the env goes on: each is done, or empty.
+// Returns whether no row of the env continues: each is done, or empty.
 static int is_over(const pv_block* block, uint32_t env) {
     for (uint32_t g = 0; g < block->spec->group_count; g++) {
         const pv_rows* rows = &block->rows[g];
@@ -45,7 +45,8 @@ static int any_done(const pv_block* block, uint32_t env) {
     return done;
 }
 
-// Copies rewards and flags of one env's rows into `kept`, or back. Returns the end of what it used.
+// Copies rewards and flags of one env's rows into `kept`, or back. Returns the end of the used
+// part.
 static uint8_t* move_outcome(const pv_block* block, uint32_t env, uint8_t* kept, int back) {
     for (uint32_t g = 0; g < block->spec->group_count; g++) {
         const pv_rows* rows = &block->rows[g];

@@ -14,8 +14,8 @@ uint64_t pv_autoreset_scratch(const pv_block* block);
 // episode ends and leave it to its reset to clear them, but pv_autoreset_finished puts those of the
 // last step over the reset's.
 void pv_autoreset_begin(const pv_block* block);
-// After it, for envs [first, first + count): keeps the last observations of rows that are done in
-// final_observations, and resets the envs that this step finished, in the same turn; their rewards
-// and flags stay those of the last step. Returns a result code.
+// After a step, for envs [first, first + count): keeps the last observations of rows that are done
+// in final_observations, and resets the envs that this step finished, in the same turn; their
+// rewards and flags stay those of the last step. Returns a result code.
 int pv_autoreset_finished(
     const pv_env_type* type, pv_block* block, uint32_t first, uint32_t count, uint8_t* scratch);

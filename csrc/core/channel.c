@@ -20,7 +20,7 @@ _Static_assert(sizeof(pv_line) == PV_LINE_BYTES, "a line fills its two cache lin
 #define PV_YIELDS 200
 #define PV_SLOW_YIELD_NS 100000
 #define PV_LOST_CORE_NS \
-    1000000 // a yield this slow lost the core to somebody, even if a turn has changed meanwhile
+    1000000 // a yield this slow lost the core to another process, even if a turn changed meanwhile
 #define PV_SKIP_FIRST 16     // waits without yields after one slow yield ...
 #define PV_SKIP_MOST 2000    // ... and when slow ones keep coming
 #define PV_SKIP_SHARED 60000 // ... on a core that we share on purpose: about a second
@@ -52,7 +52,7 @@ static void doorbell_wake(const pv_doorbell* doorbell) {
     syscall(SYS_futex, &doorbell->word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 #else
-// Without a futex a sleeper naps and looks again, and nobody needs to wake it.
+// Without a futex a sleeper naps and looks again; it need not be woken.
 static void doorbell_wait(const pv_doorbell* doorbell, uint32_t seen, int64_t slice_ns) {
     int64_t nap_ns = slice_ns < PV_NAP_NS ? slice_ns : PV_NAP_NS;
     for (int64_t slept_ns = 0; slept_ns < slice_ns && pv_load_acquire(&doorbell->word) == seen;
@@ -124,8 +124,8 @@ static int look_seq_cst(const pv_watch* watches, int count) {
     return -1;
 }
 
-// A slow yield may be a hiccup, another worker of ours on this core, or another program. Only the
-// next ones tell which.
+// A slow yield may be a hiccup, another of our workers on this core, or another program. Only the
+// next ones show which.
 static void slow_yield(pv_waiter* waiter) {
     waiter->penalty = waiter->penalty * 2 < PV_SKIP_FIRST ? PV_SKIP_FIRST : waiter->penalty * 2;
     uint32_t most = waiter->place == PV_HOME ? PV_SKIP_MOST : PV_SKIP_SHARED;
@@ -160,7 +160,7 @@ static int try_yields(const pv_watch* watches, int count, pv_waiter* waiter) {
 // changed, or -1.
 static int wait_awake(const pv_watch* watches, int count, pv_waiter* waiter) {
     if (waiter->place == PV_ANYWHERE)
-        return -1; // whoever is awake here keeps a core from its peer, or loses it
+        return -1; // a process that stays awake here keeps its peer from running, or loses its core
     if (waiter->place == PV_HOME) {
         uint32_t pauses = waiter->pauses ? waiter->pauses : PV_PAUSES;
         for (uint32_t i = 0; i < pauses; i++) {
@@ -202,8 +202,8 @@ int pv_wait(const pv_watch* watches,
     int changed = look(watches, count);
     if (changed >= 0)
         return changed;
-    // The learner joins its workers on their core while it waits: beside them, nobody has to be
-    // woken on another core. In between it may go anywhere, since threads that it starts inherit
+    // The learner joins its workers on their core while it waits, so that no process has to be
+    // woken on another core. In between it may run anywhere, since threads that it starts inherit
     // its cores.
     const pv_placement* joins = waiter->place >= PV_ON_CORE ? waiter->joins : NULL;
     if (joins)

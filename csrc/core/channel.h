@@ -28,8 +28,8 @@
 // sender sees sleeping = 1, or the sleeper sees the new turn. In the first case doorbell.word
 // changes before the wake, so the kernel does not put a sleeper to sleep that arrives later. Each
 // word has one writer: the sender writes turn, semaphore and doorbell.word, the sleeper writes
-// sleeping. There is one exception: a learner that takes halves in any order waits for many workers
-// at once, which all ring one doorbell. Therefore its word is incremented atomically.
+// sleeping. There is one exception: a learner that takes halves in any order waits for many
+// workers, which all ring one doorbell. Therefore its word is incremented atomically.
 //
 // Waiting has three stages: a few pauses (nanoseconds), then sched_yield (lets the other side run
 // where cores are short), then the futex, for at most 20 ms at a time. Yields back off
@@ -40,10 +40,10 @@
 // ends while yielding halves the next penalty.
 //
 // The learner also looks at the load of the machine (puffervec/vec/crowd.py). While other programs
-// leave too few cores, `place` says where workers run. PV_ANYWHERE: everybody sleeps at once, since
-// a process that spins or yields loses its core for a tick of the scheduler. PV_ON_CORE: learner
-// and workers share one core, and yield it to each other; should another program run there too,
-// each yield is slow, and they are skipped in up to 60,000 waits.
+// leave too few cores, `place` says where workers run. PV_ANYWHERE: all go to sleep immediately,
+// since a process that spins or yields loses its core for a tick of the scheduler. PV_ON_CORE:
+// learner and workers share one core, and yield it to each other; should another program run there
+// too, each yield is slow, and they are skipped in up to 60,000 waits.
 #pragma once
 
 #include "contract/base.h"
@@ -61,13 +61,13 @@
 #define PV_PEEK 5 // readable state of env `first` into the transfer region
 #define PV_CLOSE 6
 #define PV_CALL \
-    7 // what the learner asks of Python envs; question and answer stand in the worker's mailbox
+    7 // a call of the learner to Python envs; question and answer are in the worker's mailbox
 #define PV_POKE 8 // the readable state of env `first` out of the transfer region
 // Status:
 #define PV_DONE 16
 #define PV_FAILED 17 // see the error slot
 
-// Reset masks, one byte per env; 0: the env goes on.
+// Reset masks, one byte per env; 0: the env continues.
 #define PV_RESET_KEEP 1   // its next episode
 #define PV_RESET_SEEDED 2 // a new seed
 
@@ -92,11 +92,11 @@ typedef struct pv_line {
     uint8_t pad[PV_LINE_BYTES - 52];
 } pv_line;
 
-// How a process waits; one per waiting thread. Zeroed is "with default budgets"; the counts are for
+// How a process waits; one per waiting thread. All zeros mean default budgets; the counts are for
 // tests and benchmarks.
 typedef struct pv_waiter {
     uint32_t skip_yields;    // waits left in which yields are skipped
-    uint32_t penalty;        // how many were skipped after the last slow yield
+    uint32_t penalty;        // yields skipped after the last slow one
     uint32_t pauses, yields; // budgets; 0 means the default of 20 and 200
     uint32_t place; // where its process runs, and so how it waits. The learner's goes into its
                     // commands; see placement.h
@@ -108,15 +108,15 @@ typedef struct pv_waiter {
 
 pv_line* pv_command_line(const pv_slab* slab, uint32_t worker, uint32_t half);
 pv_line* pv_status_line(const pv_slab* slab, uint32_t worker, uint32_t half);
-// The doorbell that `worker` rings when it is done with a turn of `half`.
+// Returns the doorbell that `worker` rings when it is done with a turn of `half`.
 pv_doorbell* pv_learner_doorbell(const pv_slab* slab, uint32_t worker, uint32_t half);
-// The half whose command line carries control commands, which go to one worker alone: the first
-// half that it serves. The worker's doorbell is in that line.
+// Returns the half whose command line carries control commands, which go to a single worker: the
+// first half that it serves. The worker's doorbell is in that line.
 uint32_t pv_control_half(const pv_slab* slab, uint32_t worker);
 uint64_t pv_now_ns(void);
 /* [/cffi] */
 
-// The doorbell that the learner rings when it sends a command to `worker`.
+// Returns the doorbell that the learner rings when it sends a command to `worker`.
 pv_doorbell* pv_worker_doorbell(const pv_slab* slab, uint32_t worker);
 
 // The four atomic accesses of the project.
@@ -148,7 +148,8 @@ typedef struct pv_watch {
 } pv_watch;
 
 // Waits until one of the watched turns has changed and returns its index, or -1 after `slice_ns` of
-// sleep (a signal also ends a sleep early). `resume` starts at the futex: the wait went on before.
+// sleep (a signal also ends a sleep early). `resume` starts at the futex: the wait is a continued
+// one.
 int pv_wait(const pv_watch* watches,
             int count,
             pv_doorbell* doorbell,

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See crash.h. A signal handler may call next to nothing; this one keeps to system calls, to
-// functions of libc that take no memory, and to backtrace and dladdr, which take none once they
-// have been called. The loader does not know the names of static functions, so they are looked up
-// in the library's file.
+// See crash.h. A signal handler may call very little; this one calls system calls, functions of
+// libc that allocate nothing, and backtrace and dladdr, which allocate nothing after their first
+// call. The loader does not know the names of static functions, so they are looked up in the
+// library's file.
 #include "crash.h"
 
 #if defined(__linux__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
@@ -48,7 +48,7 @@ void pv_crash_unwatch(void) {
 #define PV_STACK_BYTES 65536
 
 static const int SIGNALS[PV_SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-static const char* const LAST[] = {"pv_worker_", "_cffi_f_"}; // what has called them is Python
+static const char* const LAST[] = {"pv_worker_", "_cffi_f_"}; // their callers are Python
 
 static struct sigaction before[PV_SIGNALS];
 static int watching;
@@ -56,7 +56,7 @@ static int crash_fd;
 static const char* crash_head;
 static const char* answer_head;
 static struct sigaction before_answer;
-static char stack_bytes[PV_STACK_BYTES]; // a stack that has overflown cannot serve the handler
+static char stack_bytes[PV_STACK_BYTES]; // the handler cannot run on a stack that has overflowed
 
 // ---- names ----
 
@@ -65,7 +65,7 @@ typedef struct elf_file {
     uint64_t size;
 } elf_file;
 
-// The bytes [at, at + count * size) of a file, NULL where it has no such bytes.
+// Returns the bytes [at, at + count * size) of a file, NULL where it does not have them.
 static const void* part_of(const elf_file* file, uint64_t at, uint64_t count, uint64_t size) {
     if (at > file->size || (size && count > (file->size - at) / size))
         return NULL;
@@ -173,7 +173,7 @@ static int say_frame(void* address, int called) {
     return !strncmp(name, LAST[0], strlen(LAST[0])) || !strncmp(name, LAST[1], strlen(LAST[1]));
 }
 
-// The address at which the signal came.
+// Returns the address at which the signal arrived.
 static void* address_of(const void* context) {
     const ucontext_t* at = context;
 #if defined(__x86_64__)
@@ -192,7 +192,7 @@ static void say_stack(const char* head, const void* context) {
     int count = backtrace(frames, PV_FRAMES), first = 0;
     void* address = address_of(context);
     while (first < count && frames[first] != address)
-        first++; // this handler and what the kernel has put on the stack
+        first++; // this handler and the kernel's frame
     if (first == count)
         first = count > 2 ? 2 : 0;
     for (int i = first; i < count && i < first + PV_FRAMES_SHOWN; i++)
@@ -205,8 +205,8 @@ static void crashed(int number, siginfo_t* info, void* context) {
     for (int i = 0; i < PV_SIGNALS; i++)
         sigaction(SIGNALS[i], &before[i], NULL); // also for a fault in what follows
     say_stack(crash_head, context);
-    raise(number); // at once, for SA_NODEFER; an instruction that faults would come here again by
-                   // itself, abort() would not
+    raise(number); // immediately, because of SA_NODEFER; a faulting instruction would raise its
+                   // signal again by itself, abort() would not
 }
 
 void pv_crash_watch(int fd, const char* head) {
@@ -215,7 +215,7 @@ void pv_crash_watch(int fd, const char* head) {
     if (watching)
         return;
     void* frame;
-    backtrace(&frame, 1); // loads what it needs: there is no memory for that in a handler
+    backtrace(&frame, 1); // loads its library now: a handler must not allocate
     stack_t stack;
     if (!sigaltstack(NULL, &stack) && stack.ss_flags & SS_DISABLE) {
         stack = (stack_t){.ss_sp = stack_bytes, .ss_size = sizeof stack_bytes};

@@ -4,13 +4,13 @@
 // Envs run with the floating-point mode that C starts with (round to nearest, denormal numbers
 // kept): the learner, or a library in the process, may have switched to flushing denormals to zero,
 // and then the same seed would not give the same bytes. Used by the worker loop around each
-// command; a few cycles where nothing is to be changed.
+// command; costs a few cycles where nothing has to change.
 #pragma once
 
 #include "contract/base.h"
 
 #if defined(__x86_64__)
-#define PV_FLOAT_FLAGS 0x3Fu // sticky exception flags: no mode
+#define PV_FLOAT_FLAGS 0x3Fu // sticky exception flags, which are not part of the mode
 
 static inline uint32_t pv_float_mode_enter(void) {
     uint32_t mode = __builtin_ia32_stmxcsr();

@@ -24,8 +24,8 @@ int pv_has_guards(void) {
 
 // ---- the slab of a worker process ----
 
-// Addressability is kept for groups of eight bytes that end somewhere: a range may begin up to
-// seven bytes too early.
+// AddressSanitizer keeps addressability for groups of eight bytes: a range may begin up to seven
+// bytes too early.
 static void allow(const pv_slab* slab, uint64_t offset, uint64_t bytes) {
     PV_UNPOISON(pv_slab_at(slab, offset / 8 * 8), bytes + offset % 8);
 }
@@ -108,8 +108,8 @@ static pv_guard* guard_of(const pv_worker* worker, uint32_t half) {
     return worker->guards ? (pv_guard*)worker->guards + half : NULL;
 }
 
-// Makes the copy of an array of `rows` rows. Returns where its rows begin, NULL if there is no such
-// array or no memory.
+// Makes the copy of an array of `rows` rows. Returns the start of its rows, NULL if there is no
+// such array or no memory.
 static uint8_t* make_copy(
     pv_copy* copy, const char* name, const void* shared, uint64_t rows, uint64_t width) {
     if (!shared)
@@ -187,10 +187,10 @@ void pv_guard_enter(pv_worker* worker, uint32_t half, int step) {
     }
 }
 
-// ---- looking at the zones ----
+// ---- checking the zones ----
 
-// Returns the index of the first byte of a zone that was written to, or `bytes`. Under
-// AddressSanitizer that was reported.
+// Returns the index of the first byte of a zone that was written to, or `bytes`. AddressSanitizer
+// has already reported such writes itself.
 static uint64_t first_written(const uint8_t* zone, uint64_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
     (void)zone;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Debug builds (PV_DEBUG): a write outside a worker's rows is an error at once. Release builds:
-// nothing, at no cost.
+// Debug builds (PV_DEBUG): a write outside a worker's rows is an error in the same turn. Release
+// builds: nothing, at no cost.
 //
 // The rows of all workers lie side by side in the slab, in arrays that the learner sees as one;
 // there is no room for a guard zone between two workers there, and the slab of a debug build is the
@@ -11,23 +11,24 @@
 //
 //   | zone | observations of this worker | zone |      | zone | rewards | zone |      ...
 //
-// Each command begins with copying the rows in and ends with looking at the zones and copying the
-// rows out. Under AddressSanitizer the zones are poisoned instead, so that the report has the stack
-// of the very write; and a worker process poisons all of the slab that is not its own. Python envs
-// write through NumPy, which checks its indices, and keep their rows in the slab.
+// Each command begins by copying the rows in and ends by checking the zones and copying the rows
+// out. Under AddressSanitizer the zones are poisoned instead, so that the report has the stack of
+// the write itself; and a worker process poisons the parts of the slab that it does not own. Python
+// envs write through NumPy, which checks its indices, and keep their rows in the slab.
 //
 // The learner's side: sending a step fills the observation rows of the half with 0xFF (NaN for
-// floats, the largest value or -1 for integers), so that who reads them before `recv` sees it. The
-// worker rewrites all rows from its copies, so results do not change.
+// floats, the largest value or -1 for integers), so that reading them before `recv`
+// shows. The worker rewrites all rows from its copies, so results do not change.
 #pragma once
 
 #include "worker.h"
 
 /* [cffi] */
-// What a worker process calls once after pv_worker_open: this process uses no part of the slab but
-// this worker's. Sanitized builds then report any other access; other builds do nothing.
+// Declares that this process uses no part of the slab but this worker's; a worker process calls it
+// once after pv_worker_open. Sanitized builds then report any other access; other builds do
+// nothing.
 void pv_worker_alone(pv_worker* worker);
-// 1 if this build looks for writes outside of rows.
+// Returns 1 if this build checks for writes outside of rows.
 int pv_has_guards(void);
 /* [/cffi] */
 
@@ -37,12 +38,12 @@ int pv_has_guards(void);
 int pv_guard_open(pv_worker* worker, uint32_t half);
 // Copies the rows of a block in. step: without observations, which the learner has spoiled.
 void pv_guard_enter(pv_worker* worker, uint32_t half, int step);
-// Copies the rows out and looks at the zones. Returns `code`, or where that is PV_OK and a zone was
+// Copies the rows out and checks the zones. Returns `code`, or where that is PV_OK and a zone was
 // written to, PV_ERROR_BOUNDS with its text in the error slot.
 int pv_guard_leave(pv_worker* worker, uint32_t half, int code);
 // Frees the copies of all blocks; ends the process where an env's close wrote into a zone.
 void pv_guard_close(pv_worker* worker);
-// The learner's: fills the observations of a half with 0xFF.
+// Fills the observations of a half with 0xFF. Runs in the learner.
 void pv_guard_spoil(pv_slab* slab, uint32_t half);
 #else
 static inline int pv_guard_open(pv_worker* worker, uint32_t half) {

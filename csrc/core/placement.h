@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Which cores a worker may run on. Alone on the machine it keeps its own core. Beside other
-// programs that core may be lost, and the workers on it hold up every turn: the learner's commands
-// then say where to go (puffervec/vec/crowd.py decides).
+// The cores that a worker may run on. Without other programs on the machine it keeps its own core.
+// With them it may lose that core, and then delays every turn: the learner's commands then say
+// where to run (puffervec/vec/crowd.py decides).
 #pragma once
 
 #include "contract/base.h"
@@ -23,9 +23,9 @@ typedef struct pv_placement {
     pv_cores home, anywhere;
 } pv_placement;
 
-// Reads the cores that the calling thread may use; none where the system cannot say.
+// Reads the cores that the calling thread may use; none where the system cannot list them.
 void pv_cores_read(pv_cores* cores);
-// The core that the calling thread is on, or -1.
+// Returns the core that the calling thread is on, or -1.
 int pv_current_core(void);
 // Notes the calling thread's cores as its home. `anywhere` is what the caller has filled in, or
 // home.

@@ -58,7 +58,7 @@ static void layout_half(pv_cursor* cursor, const pv_slab* slab, pv_half_layout* 
     half->bytes = cursor->at - half->offset;
 }
 
-// Bytes of all rows of one env in the order in which worker.c saves them.
+// Returns the bytes of all rows of one env, in the order in which worker.c saves them.
 static uint64_t env_row_bytes(const pv_spec* spec, uint32_t autoreset) {
     uint64_t bytes = 0, observations = autoreset == PV_SAME_STEP ? 2 : 1; // final_observations
     for (uint32_t g = 0; g < spec->group_count; g++) {

@@ -1,22 +1,24 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Stop 3 of an observation's path: which bytes it is. The slab is the one piece of memory that
+// Stop 3 of an observation's path: where its bytes are. The slab is the one piece of memory that
 // learner and workers share. Only this file and slab.c compute addresses in it. It holds no
 // pointers, so each process may map it anywhere.
 //
-//   | pv_slab (head, spec) | config | params | tasks | seeds | reset masks | lines | counters |
-//   records | errors | transfers | | infos | half 0 | half 1 | ... |
+//   | pv_slab (head, spec) | config | params | tasks | seeds | reset masks |
+//   | lines | counters | records | errors | transfers | infos | half 0 | half 1 | ... |
 //
-//   half (starts and ends on a page, so that it is pinned once and crosses to a GPU in one copy):
+//   half (starts and ends on a page, so that it is pinned once and one copy takes it to a GPU):
 //   | group 0: observations | rewards | terminals | truncations | masks | agent_types |
-//   action_masks | final_observations | | group 1: ... | actions |
+//   |          action_masks | final_observations |
+//   | group 1: ... |
+//   | actions |
 //
 // Each field is aligned to 64 bytes. A half holds envs [first_env, first_env + env_count) with
 // their rows in env order, whatever the number of workers; a worker's rows are a contiguous range
 // of them.
 //
-// Who writes: the learner writes head, config, params, tasks, seeds, reset masks and command lines;
+// Writers: the learner writes head, config, params, tasks, seeds, reset masks and command lines;
 // a worker writes its rows, its status lines, counters, records, error slot and transfer region;
 // actions are the learner's. Turns (channel.h) decide when.
 #pragma once
@@ -37,8 +39,8 @@ typedef struct pv_slab_request {
         num_buffers;     // halves: 1, 2 for double buffering, or more (each is still called a half)
     uint32_t split;      // PV_SPLIT_..., of several halves
     uint32_t autoreset;  // PV_NEXT_STEP...
-    uint32_t any_order;  // 1: the learner takes halves as they get ready, and all workers ring one
-                         // doorbell
+    uint32_t any_order;  // 1: the learner takes halves as they become ready, and all workers ring
+                         // one doorbell
     uint64_t info_bytes; // of one lane's info area (puffervec/core/info_area.py), 0 for C envs
     uint64_t config_bytes;
     uint64_t params_bytes;
@@ -79,7 +81,8 @@ typedef struct pv_slab {
     uint64_t errors_offset; // pv_error_slot[num_workers]
     uint64_t transfers_offset, transfer_bytes; // per worker
     uint64_t infos_offset,
-        info_bytes; // per lane: uint32 "something stands here", then what Python puts there
+        info_bytes; // per lane: a uint32 that is not 0 where there are infos, then what Python
+                    // writes
     pv_half_layout halves[PV_MAX_BUFFERS];
     pv_spec spec;
 } pv_slab;
@@ -100,13 +103,13 @@ typedef struct pv_span {
 // Fills `slab` (head only, no memory touched behind it). Returns the bytes of the whole slab, or 0
 // if the sizes overflow.
 uint64_t pv_slab_layout(const pv_spec* spec, const pv_slab_request* request, pv_slab* slab);
-// Envs that `worker` serves of `half`; env_count 0 if none.
+// Returns the envs of `half` that `worker` serves; env_count 0 if none.
 pv_span pv_slab_span(const pv_slab* slab, uint32_t worker, uint32_t half);
-// The workers that serve `half`: first_env is the first worker, env_count their number.
+// Returns the workers that serve `half`: first_env is the first worker, env_count their number.
 pv_span pv_slab_workers(const pv_slab* slab, uint32_t half);
-// Index of a (worker, half) pair among all lanes; the worker must serve the half.
+// Returns the index of a (worker, half) pair among all lanes; the worker must serve the half.
 uint64_t pv_slab_lane(const pv_slab* slab, uint32_t worker, uint32_t half);
-// Byte offsets of a lane's record area and info area.
+// Return the byte offsets of a lane's record area and info area.
 uint64_t pv_slab_records(const pv_slab* slab, uint32_t worker, uint32_t half);
 uint64_t pv_slab_infos(const pv_slab* slab, uint32_t worker, uint32_t half);
 // Fills the block of (worker, half) with addresses in this slab; context, state and spec stay as
@@ -114,8 +117,9 @@ uint64_t pv_slab_infos(const pv_slab* slab, uint32_t worker, uint32_t half);
 void pv_slab_block(pv_slab* slab, uint32_t worker, uint32_t half, pv_block* block);
 /* [/cffi] */
 
-// Whether the action rows of a group hold a byte per index, so that fewer lines move from core to
-// core. Env types read int32 all the same (worker.c widens it), unless they have PV_BYTE_ACTIONS.
+// Returns whether the action rows of a group hold a byte per index, so that fewer cache lines move
+// between cores. Env types still read int32 (worker.c widens the bytes), unless they have
+// PV_BYTE_ACTIONS.
 static inline int pv_has_byte_actions(const pv_group_spec* group) {
     if (group->action_kind != PV_DISCRETE && group->action_kind != PV_MULTI_DISCRETE)
         return 0;

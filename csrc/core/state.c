@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// A number of any dtype. A double holds all but the last bits of 64-bit integers; bounds are
+// Reads a number of any dtype. A double holds all but the last bits of 64-bit integers; bounds are
 // floats.
 static double number_at(const uint8_t* at, uint32_t dtype) {
 #define READ(code, type) \
@@ -27,7 +27,7 @@ static double number_at(const uint8_t* at, uint32_t dtype) {
         READ(PV_I32, int32_t)
         READ(PV_U64, uint64_t)
         READ(PV_I64, int64_t)
-    default: return 0.0; // PV_F16: the type's own to check
+    default: return 0.0; // PV_F16: left to the env type
     }
 #undef READ
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See stop.h. State is static, since signal handlers are the process's.
+// See stop.h. State is static, since signal handlers belong to the process.
 #include "stop.h"
 
 #include <signal.h>

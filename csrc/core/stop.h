@@ -9,9 +9,9 @@
 #include "contract/base.h"
 
 /* [cffi] */
-// From now on the second SIGINT or SIGTERM (one of each counts as two) ends the process at once
-// with status 128 + its number, from within the signal handler. The first one goes to the handler
-// that is installed now. Setting another handler for a signal, as signal.signal does, undoes this
-// for that signal. A further call begins to count anew.
+// Makes the second SIGINT or SIGTERM (one of each counts as two) end the process immediately, with
+// status 128 + its number, from within the signal handler. The first one goes to the handler that
+// is installed now. Setting another handler for a signal, as signal.signal does, undoes this for
+// that signal. Another call starts the count again.
 void pv_stop_by_second_signal(void);
 /* [/cffi] */

@@ -88,8 +88,8 @@ int pv_turn_recv(pv_slab* slab,
     uint32_t end = workers.first_env + workers.env_count;
     if (last_worker < end)
         end = last_worker + 1;
-    // The last worker got its command last: where cores are short it answers last, and one sleep is
-    // enough for all.
+    // The last worker got its command last: where cores are short it answers last, and one sleep
+    // is enough for all.
     for (uint32_t w = end; w > workers.first_env; w--) {
         int result = pv_turn_recv_one(slab, w - 1, half, waiter, slice_ns, resume);
         if (result < 0)

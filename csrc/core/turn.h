@@ -30,17 +30,17 @@ uint64_t pv_turn_step(
     pv_slab* slab, uint32_t half, const void* actions, uint32_t dtype, pv_waiter* waiter);
 // Waits for the workers of `half` up to `last_worker`, the last of them first, sleeping for at most
 // slice_ns. Returns a negative number -1 - w if worker w is not done yet; else 0, plus
-// PV_TURN_RECORDS if episode records stand in the slab, PV_TURN_INFOS if infos do, PV_TURN_FAILED
-// if a worker reported an error, and PV_TURN_LOOK if waiter->look_ns has come.
+// PV_TURN_RECORDS if the slab holds episode records, PV_TURN_INFOS if it holds infos,
+// PV_TURN_FAILED if a worker reported an error, and PV_TURN_LOOK if waiter->look_ns has passed.
 int pv_turn_recv(pv_slab* slab,
                  uint32_t half,
                  uint32_t last_worker,
                  pv_waiter* waiter,
                  int64_t slice_ns,
                  int resume);
-// What pv_turn_recv returns, for a half whose workers are all done.
+// Returns what pv_turn_recv returns for a half whose workers are all done.
 int pv_turn_flags(const pv_slab* slab, uint32_t half, const pv_waiter* waiter);
-// Waits until one of the halves whose byte in `pending` is 1 is done, looking from `first` on.
+// Waits until one of the halves whose byte in `pending` is 1 is done, checking from `first` on.
 // Returns the half, or -1 after slice_ns of sleep. Needs a slab with any_order.
 int pv_turn_recv_any(pv_slab* slab,
                      const uint8_t* pending,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See watch.h. State is static, since it is the process's.
+// See watch.h. State is static, since it belongs to the process.
 #include "watch.h"
 
 #include <dirent.h>
@@ -20,7 +20,7 @@
 #define EXIT_COPY 71
 #define LOOK_MS 100
 
-// ---- what a process has started ----
+// ---- descendants ----
 
 // The kernel lists the children of each thread. Source: Linux, Documentation/filesystems/proc.rst,
 // /proc/PID/task/TID/children.
@@ -49,11 +49,11 @@ void pv_end_descendants(int pid) {
 static struct {
     int pipe, learner;
     pid_t pid;
-    unsigned long long started; // 0: nobody can tell
+    unsigned long long started; // 0: unknown
 } watched;
 
-// When a process was started, in the kernel's ticks: a later process of the same number has
-// another. 0 if it is gone, is a zombie or nobody can tell. Source: Linux,
+// Returns when a process was started, in the kernel's ticks, which tells it from a later process
+// with the same number; 0 if it is gone, a zombie, or unknown. Source: Linux,
 // Documentation/filesystems/proc.rst, fields 3 and 22 of /proc/PID/stat.
 static unsigned long long started(pid_t pid) {
     char path[40], text[1024], state = 0;
@@ -83,7 +83,7 @@ static int learner_is_gone(void) {
 static void* watch_learner(void* unused) {
     (void)unused;
     struct pollfd files[2] = {{watched.pipe, POLLIN, 0},
-                              {watched.learner, POLLIN, 0}}; // poll passes over a negative one
+                              {watched.learner, POLLIN, 0}}; // poll ignores a negative one
     for (;;) {
         int changed = poll(files, 2, watched.learner < 0 ? LOOK_MS : -1);
         if (changed > 0)
@@ -93,7 +93,7 @@ static void* watch_learner(void* unused) {
         if (watched.learner < 0 && learner_is_gone())
             break;
     }
-    if (getpgrp() == getpid()) { // what the envs have started goes too
+    if (getpgrp() == getpid()) { // processes that the envs started end too
         pv_end_descendants(getpid());
         kill(0, SIGKILL);
     }
@@ -139,7 +139,7 @@ static void fault(int number, siginfo_t* info, void* context) {
     const uint8_t* at = info->si_addr;
     if (at >= kept.begin && at < kept.begin + kept.bytes)
         pv_end_copy();
-    signal(number, SIG_DFL); // a fault of its own: once more, and it ends by it
+    signal(number, SIG_DFL); // another fault: it happens again and ends the process
 }
 
 static void in_child(void) {
@@ -151,7 +151,7 @@ static void in_child(void) {
     action.sa_sigaction = fault;
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &action, NULL);
-    sigaction(SIGBUS, &action, NULL); // what some systems send instead
+    sigaction(SIGBUS, &action, NULL); // some systems send this instead
     mprotect(kept.begin, kept.bytes, PROT_READ);
 }
 

@@ -1,31 +1,31 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Who must not live on: a worker without its learner, what the envs have started without its
-// worker, and a copy of a worker that an env made by fork and let come back. Worker processes only.
+// Ends processes that must not outlive others: a worker whose learner is gone, the processes that
+// envs started when their worker ends, and a copy of a worker that an env forked and that returns
+// into the worker loop. Worker processes only.
 #pragma once
 
 #include <stdint.h>
 
 /* [cffi] */
-// Ends all processes that a process has started, and what those have started, by SIGKILL: also
-// those in groups and sessions of their own, as long as the one that started them lives. Does
-// nothing on systems that do not tell who started whom.
+// Ends all descendants of a process by SIGKILL, including those in process groups and sessions of
+// their own, as long as their parent lives. Does nothing on systems that do not list children.
 void pv_end_descendants(int pid);
-// Starts a thread that ends this process at once when the learner is gone, with exit status 70;
-// with its descendants and its process group, where it leads one, by SIGKILL. Needs no GIL. Returns
-// 0, or an errno.
-//   pipe      becomes readable or is hung up when nobody holds its other end any more: a forked
-//   child of the learner may learner   a pidfd of the learner, or -1 where the system has none pid
-//   of the learner: looked at ten times a second where there is no pidfd
+// Starts a thread that ends this process as soon as the learner is gone, with exit status 70, and
+// its descendants and the process group that it leads, if any, by SIGKILL. Needs no GIL. Returns 0,
+// or an errno.
+//   pipe      becomes readable or is hung up when no process holds its other end any more; a forked
+//             child of the learner may still hold it
+//   learner   a pidfd of the learner, or -1 where the system has none
+//   pid       of the learner: checked ten times a second where there is no pidfd
 int pv_watch_learner(int pipe, int learner, int pid);
-// From now on `rows`, up to the last whole page of `bytes`, cannot be written by a forked copy of
-// this process: it is told so on stderr and ends with exit status 71. Returns 0, or an errno.
+// Keeps forked copies of this process from writing to `rows`, up to the last whole page of `bytes`:
+// a copy that does writes a message to stderr and ends with exit status 71. Returns 0, or an errno.
 int pv_keep_from_forks(void* rows, uint64_t bytes);
-// Which copy this process is, as it counts forks: it differs from the number before in a forked
-// child. Returns 0 on errors.
+// Returns a number that changes in a forked child; 0 on errors.
 uint32_t pv_fork_count(void);
 /* [/cffi] */
 
-// Says what pv_keep_from_forks says and ends this process.
+// Writes the message of pv_keep_from_forks and ends this process.
 _Noreturn void pv_end_copy(void);

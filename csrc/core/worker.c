@@ -30,8 +30,8 @@ static int fail(pv_worker* worker, int code, const char* text) {
     return code;
 }
 
-// Gives the groups of a block whose actions are bytes an array of indices, unless the type reads
-// bytes. Returns a result code.
+// Allocates an array of indices for each group of a block whose actions are bytes, unless the type
+// reads bytes. Returns a result code.
 static int open_widened(pv_worker* worker, uint32_t half) {
     if (worker->type->flags & PV_BYTE_ACTIONS)
         return PV_OK;
@@ -215,7 +215,7 @@ static int move_envs(pv_worker* worker, uint32_t first, uint32_t count, int load
     return PV_OK;
 }
 
-// True where the worker resets envs in the step that ends them, since their type does not.
+// Returns whether the worker resets envs in the step that ends them, since their type does not.
 static int resets_in_step(const pv_worker* worker) {
     return worker->slab->autoreset == PV_SAME_STEP && !(worker->type->flags & PV_OWN_AUTORESET);
 }
@@ -320,7 +320,7 @@ static int serve(pv_worker* worker, uint32_t half) {
         worker->waiter.place = command->place;
     }
     uint64_t begin_ns = pv_now_ns();
-    status->begun = turn; // for the learner, should this process not survive the turn
+    status->begun = turn; // for the learner, in case this process does not survive the turn
     widen_actions(worker, half);
     pv_guard_enter(worker, half, command->semaphore == PV_STEP);
     uint32_t float_mode = pv_float_mode_enter();
@@ -335,7 +335,7 @@ static int serve(pv_worker* worker, uint32_t half) {
         slot->env = PV_ALL_ENVS; // no env is at work between turns
     }
     if (command->semaphore == PV_STEP ||
-        command->semaphore == PV_RESET) { // a save or peek is no turn to be timed
+        command->semaphore == PV_RESET) { // a save or peek is not timed
         status->begin_ns = begin_ns;
         status->end_ns = pv_now_ns();
     }

@@ -12,8 +12,8 @@
 #include "slab.h"
 
 /* [cffi] */
-// Actions of a group that are bytes in the slab, and the indices that the env type reads in their
-// place. count 0: there are none.
+// Actions of a group that are bytes in the slab, and the indices that the env type reads instead.
+// count 0: there are none.
 typedef struct pv_widened {
     const uint8_t* from;
     int32_t* to; // private to the worker
@@ -29,7 +29,7 @@ typedef struct pv_worker {
     uint32_t* seen;      // (num_buffers,) last command turn served, per half
     pv_block* blocks;    // (num_buffers,) env_count 0 where another worker serves the half
     pv_widened* widened; // (num_buffers, PV_MAX_GROUPS)
-    uint8_t* scratch;    // reset masks, and what autoreset.c keeps, of the block at work
+    uint8_t* scratch;    // reset masks, and the copies of autoreset.c, of the active block
     uint64_t scratch_bytes;
     pv_waiter waiter;
     pv_placement placement;
@@ -47,7 +47,7 @@ int pv_worker_open(pv_worker* worker,
                    uint64_t data_bytes);
 // Serves commands until PV_CLOSE. Blocks.
 void pv_worker_run(pv_worker* worker);
-// Serves the command in the line of `half` unless that was done before. Never waits.
+// Serves the command in the line of `half` unless it has been served. Never waits.
 void pv_worker_serve(pv_worker* worker, uint32_t half);
 // For a worker that could not be opened: answers its first command with a failure, whose text is in
 // the error slot.

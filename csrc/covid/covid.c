@@ -40,7 +40,7 @@ static void start(const covid_table* table, covid_env* env) {
         memcpy(env->ring[(0u - ago) % COVID_RING], table->before[COVID_WINDOW - ago], COVID_LANES);
 }
 
-// Rewards and flags of all rows of an env without an end.
+// Writes the rewards and flags of all rows of an env whose episode continues.
 static void clear_flags(const pv_block* block, uint32_t env) {
     for (uint32_t g = 0; g < 2; g++) {
         const pv_rows* rows = &block->rows[g];
@@ -76,7 +76,7 @@ static int covid_reset(pv_block* block, const uint8_t* mask, const uint64_t* see
 
 // ---- step ----
 
-// The values of both records of an episode, in the order of `covid_describe`.
+// Writes the values of both records of an episode, in the order of `covid_describe`.
 static void fill_values(const covid_table* table, const covid_env* env, float* values) {
     const covid_tally* tally = &env->tally;
     const double days = env->time;

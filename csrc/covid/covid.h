@@ -6,7 +6,7 @@
 // Economist", 2021 (arXiv:2108.02904), called [T] in this folder. 51 states set the stringency of
 // their measures, a planner pays subsidies; a step is a day. Written from the paper's formulas.
 //
-//   tables.c     what data and settings come to: one table per block, made at init
+//   tables.c     values derived from data and settings: one table per block, computed at init
 //   describe.c   settings, checks, spec
 //   layout.c     where the arrays of a block lie
 //   model.c      a day: measures, subsidies, vaccines, infections, unemployment, output, rewards
@@ -16,8 +16,8 @@
 //   curves.h     exponential and logarithm
 //
 // The model is float64, rows are float32. Arrays over states have one lane more than there are
-// states, of nobody, so that loops are whole vectors; all that is added up is 0 there. Nothing in
-// it is random.
+// states, so that loops are whole vectors; in the unused lane all summands are 0. Nothing is
+// random.
 #pragma once
 
 #include "contract/env.h"
@@ -37,7 +37,7 @@
 
 enum { COVID_GROUP_STATES, COVID_GROUP_PLANNER }; // row groups, and agent types
 
-// Mirrored by CovidConfig (puffervec/envs/covid/settings.py), which says what each member means.
+// Mirrored by CovidConfig (puffervec/envs/covid/settings.py), which documents each member.
 typedef struct covid_config {
     int32_t episode_length;
     int32_t action_cooldown_period;
@@ -48,7 +48,7 @@ typedef struct covid_config {
     int32_t beta_delay;
 } covid_config;
 
-// The settings that are real numbers, as Python knows them. The param "numbers", in this order.
+// The settings that are real numbers. The param "numbers", in this order.
 typedef struct covid_numbers {
     double max_annual_subsidy_per_person, daily_vaccines_per_million_people, infectious_days,
         death_rate, infection_too_sick_to_work_rate, pop_between_age_18_65, risk_free_interest_rate,
@@ -56,7 +56,7 @@ typedef struct covid_numbers {
         reward_normalization_factor;
 } covid_numbers;
 
-// How an agent weighs health and the economy ([T], social welfare): weight, exponent of utility,
+// An agent's weights of health and the economy ([T], social welfare): weight, exponent of utility,
 // bounds of both indices.
 typedef struct covid_taste {
     double alpha, eta, health_min, health_max, economic_min, economic_max;
@@ -69,7 +69,7 @@ typedef struct covid_facts {
     covid_taste taste;
 } covid_facts;
 
-// A taste as the loops use it, a lane per state.
+// Tastes as the loops use them, a lane per state.
 typedef struct covid_scale {
     double exponent[COVID_LANES];      // 1 - eta
     double per_exponent[COVID_LANES];  // 1 / (1 - eta), 0 where eta is 1
@@ -79,7 +79,7 @@ typedef struct covid_scale {
     double economic_offset[COVID_LANES];
 } covid_scale;
 
-// The planner's, with the indices apart: they are recorded.
+// The planner's taste; its indices are separate, since they are recorded.
 typedef struct covid_planner_scale {
     covid_taste taste;
     double health_per, economic_per; // 1 / (max - min + 1e-10)
@@ -89,7 +89,7 @@ typedef struct covid_planner_scale {
     double cost_factor;    // 1 + interest
 } covid_planner_scale;
 
-// What is computed once per block.
+// Values that are computed once per block.
 typedef struct covid_table {
     covid_numbers numbers;
     double per_day_sick;          // 1 / infectious_days
@@ -125,7 +125,7 @@ typedef struct covid_tally {
     double states_return, planner_return, health, economy, unemployed, subsidies, stringency;
 } covid_tally;
 
-// One env. Nothing in it is about where it lies, so that saving is a copy.
+// One env. It does not depend on its address, so that saving is a copy.
 typedef struct covid_env {
     uint64_t seed, episode;
     int64_t task;
@@ -149,7 +149,7 @@ typedef struct covid_env {
 typedef struct covid_block {
     covid_table* table;
     covid_env* envs;   // (E,)
-    uint8_t* numbered; // (E,) 1: which state a row is of stands in the rows
+    uint8_t* numbered; // (E,) 1: the rows contain the one-hot of their state
 } covid_block;
 
 static inline const covid_config* covid_config_of(const pv_context* context) {
@@ -168,8 +168,8 @@ static inline void covid_forget_episode(const pv_block* block, covid_env* env, u
     env->tally = (covid_tally){0};
 }
 
-// The stringency of a day that the transmission of the next step and the observation of `time`
-// depend on: beta_delay - 1 days ago.
+// Returns the stringency on which the transmission of the next step and the observation of `time`
+// depend: that of beta_delay - 1 days ago.
 static inline const uint8_t* covid_in_force(const covid_env* env, const covid_config* config) {
     return env->ring[(uint32_t)(env->time - config->beta_delay + 1) % COVID_RING];
 }

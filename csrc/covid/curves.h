@@ -26,8 +26,8 @@ PV_INLINE double covid_from_bits(uint64_t bits) {
     return v;
 }
 
-// e^x = 2^n e^r with |r| <= ln 2 / 2; Taylor's series of e^r, whose first left-out term is below
-// 5e-18.
+// Returns e^x = 2^n e^r with |r| <= ln 2 / 2; Taylor series of e^r, whose first omitted term is
+// below 5e-18.
 PV_INLINE double covid_exp(double x) {
     const double round = 6755399441055744.0; // 1.5 * 2^52: adding it rounds to a whole number,
                                              // which then stands in the low bits
@@ -52,8 +52,8 @@ PV_INLINE double covid_exp(double x) {
     return power + power * p;
 }
 
-// ln x for a normal x > 0: x = 2^e m with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh(s), s = (m
-// - 1) / (m + 1).
+// Returns ln x for a normal x > 0: x = 2^e m with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh(s)
+// with s = (m - 1) / (m + 1).
 PV_INLINE double covid_log(double x) {
     const uint64_t half = 0x3FE6A09E667F3BCDull; // sqrt(1/2)
     const uint64_t bits = covid_bits(x), biased = (bits - half + (1024ull << 52)) >> 52; // e + 1024

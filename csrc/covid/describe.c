@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// covid: its settings with their bounds, what its data may be, and what its rows, records and
-// readable state hold. See covid.h.
+// covid: its settings and data with their bounds, and what its rows, records and readable state
+// hold. See covid.h.
 #include "covid.h"
 
 #define FIELDS(X) \
@@ -47,7 +47,7 @@ typedef struct column {
 
 #define MOST_PEOPLE 1e10
 #define UNBOUNDED \
-    1e12f // of shares that depend on the data: so far away that no policy takes it for a bound
+    1e12f // of shares that depend on the data: so large that a policy cannot take it for a bound
 #define TASTE \
     {"alpha", 0.0, 0.999}, {"eta", 0.0, 20.0}, {"health_min", -1e9, 1e9}, \
         {"health_max", -1e9, 1e9}, {"economic_min", -1e9, 1e9}, {"economic_max", -1e9, 1e9}
@@ -116,7 +116,7 @@ static int check_levels(const pv_context* context, char* text) {
     return PV_OK;
 }
 
-// What no single number shows: transmission may not be negative, and somebody must work.
+// Checks combinations of numbers: transmission must not be negative, and some people must work.
 static int check_facts(const pv_context* context, char* text) {
     uint64_t count;
     const covid_facts* facts = pv_params_find(context->params, "states", PV_F64, &count);
@@ -181,8 +181,8 @@ static void observe(pv_group_spec* group,
                  count, 0, 0.0f, high, scale);
 }
 
-// The columns of both groups; `states` numbers for each value of a state: 1 in a state's own row,
-// 51 in the planner's.
+// Adds the columns of both groups, with `states` numbers for each value of a state: 1 in a state's
+// own row, 51 in the planner's.
 static void observe_all(const covid_config* config, pv_group_spec* group, uint32_t states) {
     static const char* const people[] = {"susceptible", "infected", "recovered", "dead",
                                          "vaccinated"};

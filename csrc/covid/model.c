@@ -8,7 +8,7 @@
 
 #define EACH_LANE(i) PV_APART for (uint32_t i = 0; i < COVID_LANES; i++)
 
-// What a day leaves for the rewards.
+// The results of a day that rewards depend on.
 typedef struct covid_today {
     double change[COVID_LANES]; // of stringency
     double deaths[COVID_LANES];
@@ -28,8 +28,8 @@ PV_INLINE double sum_of(const double* values) {
     return (part[0] + part[1]) + (part[2] + part[3]);
 }
 
-// Measures: an action of 1 to 10 sets the stringency, 0 keeps it. What was set stays for
-// action_cooldown_period days; an action in that time is 0, and counted.
+// Applies measures: an action of 1 to 10 sets the stringency, 0 keeps it. A new stringency stays
+// for action_cooldown_period days; an action in that time counts as 0, and is recorded as illegal.
 PV_INLINE void set_measures(const covid_config* config,
                             covid_env* env,
                             const int32_t* actions,
@@ -89,9 +89,9 @@ PV_INLINE void infect(const covid_table* table,
     }
 }
 
-// Unemployment, [T], economic model: softplus of the weighed changes of stringency of the last 600
-// days, each faded by exp(-age / lambda) for five lambdas. The sums go on from those of the day
-// before: they fade by a day, lose the change that has become 600 days old, and take in today's.
+// Unemployment, [T], economic model: softplus of the weighted changes of stringency of the last 600
+// days, each decayed by exp(-age / lambda) for five lambdas. The sums are updated from those of the
+// day before: they decay by a day, lose the change that is now 600 days old, and gain today's.
 // `old` and `older` are the days around that change; episodes have at most 600 days, so both are
 // days of the data. Agrees with the sum of 600 terms to 4e-14.
 PV_INLINE void hire(const covid_table* table,
@@ -134,9 +134,9 @@ PV_INLINE void produce(const covid_table* table, covid_env* env, covid_today* to
     today->production = sum_of(env->production);
 }
 
-// Utility with constant relative risk aversion (Arrow 1965, Pratt 1964) of a share of the usual
-// production, per year. per: 1 / exponent, 0 for the logarithm, which it becomes for an exponent of
-// 0.
+// Returns the utility with constant relative risk aversion (Arrow 1965, Pratt 1964) of a share of
+// the usual production, per year. per: 1 / exponent; 0 for an exponent of 0, where the utility is
+// the logarithm.
 PV_INLINE double utility(double share, double exponent, double per) {
     double x = share < 0.1 ? 0.1 : share;
     x = x > 3.0 ? 3.0 : x;
@@ -144,7 +144,7 @@ PV_INLINE double utility(double share, double exponent, double per) {
     return (1.0 + (per != 0.0 ? power : logarithm)) * (1.0 / COVID_YEAR);
 }
 
-// Rewards of the states, [T], social welfare: both indices, scaled and weighed.
+// Computes the rewards of the states, [T], social welfare: both indices, scaled and weighted.
 PV_INLINE void reward_states(const covid_table* table, const covid_today* today, double* rewards) {
     const covid_scale* scale = &table->scale;
     EACH_LANE(s) {
@@ -155,7 +155,8 @@ PV_INLINE void reward_states(const covid_table* table, const covid_today* today,
     }
 }
 
-// The planner's reward: the same of the whole country, which pays for the subsidies with interest.
+// Returns the planner's reward: that of the whole country, which pays for the subsidies with
+// interest.
 static double reward_planner(const covid_table* table, covid_env* env, const covid_today* today) {
     const covid_planner_scale* planner = &table->planner;
     const covid_taste* taste = &planner->taste;

@@ -17,7 +17,7 @@ enum {
     STRINGENCY
 };
 
-// What rows show: of each state, and of the calendar.
+// The values that rows show, of each state and of the calendar.
 typedef struct covid_view {
     float shown[COVID_SHOWN][COVID_LANES];
     float time, subsidy_wait, subsidy, vaccine_wait;
@@ -42,8 +42,8 @@ PV_CLONES static void look(const covid_table* table,
     }
 }
 
-// Days until vaccines are delivered next, as a share of the days until the first delivery (of an
-// interval where that is 0).
+// Returns the days until the next delivery of vaccines as a share of the days until the first one
+// (of an interval where that is 0).
 static float vaccine_wait(const covid_config* config, int32_t time) {
     const int32_t start = config->vaccine_delivery_start, every = config->delivery_interval;
     const int32_t from = time + 1 > start ? time + 1 : start,
@@ -60,7 +60,7 @@ static void look_at_calendar(const covid_config* config, const covid_env* env, c
     view->vaccine_wait = vaccine_wait(config, env->time);
 }
 
-// Which state a row is of: 51 floats, one of them 1. They never change, so they are written once.
+// Writes the one-hot of each row's state: 51 floats. It never changes, so it is written once.
 static void number_rows(float* row) {
     for (uint32_t s = 0; s < COVID_STATES; s++, row += COVID_STATE_FLOATS) {
         memset(row, 0, COVID_STATES * sizeof(float));
@@ -92,7 +92,7 @@ static void write_planner(const covid_view* view, float* row) {
     row[2] = view->vaccine_wait;
 }
 
-// Action 0 is always allowed, the others where a state or the planner may act.
+// Writes action masks: action 0 is always allowed, the others where a state or the planner may act.
 static void write_masks(const covid_config* config,
                         const covid_env* env,
                         uint8_t* states,

@@ -18,7 +18,7 @@ static int usable(double value, double low) {
     return value >= low && value <= 1e20;
 } // no NaN
 
-// Refuses a state of which one number cannot be.
+// Refuses a state with a number out of bounds.
 static int check_state(
     pv_block* block, const covid_block* state, uint32_t index, const covid_env* env, uint32_t s) {
     const covid_table* table = state->table;
@@ -83,7 +83,7 @@ static int finite_tally(const covid_tally* tally) {
     return finite;
 }
 
-// Lanes of nobody hold what a reset puts there, whatever a file says.
+// Sets the unused lane to what a reset writes there, whatever a file contains.
 static void clear_nobody(const covid_table* table, covid_env* env) {
     const uint32_t s = COVID_LANES - 1;
     double* const numbers[] = {env->susceptible, env->infected,   env->recovered, env->vaccinated,
@@ -155,7 +155,7 @@ int covid_peek(pv_block* block, uint32_t env, uint8_t* out) {
     return PV_OK;
 }
 
-// Rewards 0, and flags where the state ends an episode.
+// Writes the rows of a state that was set: reward 0, and flags where it ends an episode.
 static void write_rows(pv_block* block, const covid_block* state, uint32_t env) {
     for (uint32_t g = 0; g < 2; g++) {
         const uint64_t count = block->spec->groups[g].agents;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What data and settings of covid come to, computed once per block. describe.c has checked the
-// params. See covid.h.
+// Values derived from covid's data and settings, computed once per block. describe.c has checked
+// the params. See covid.h.
 #include "covid.h"
 #include "curves.h"
 
@@ -30,8 +30,8 @@ static void copy_facts(const covid_facts* facts, covid_table* table) {
     }
 }
 
-// Days of stringency until the start, and the filters of unemployment over the changes in them
-// (model.c, `hire`).
+// Computes the days of stringency until the start, and the filters of unemployment over the changes
+// in them (model.c, `hire`).
 static void fill_history(const pv_context* context, covid_table* table) {
     uint64_t count;
     const uint8_t* levels = pv_params_find(context->params, "stringency", PV_U8, &count);
@@ -53,8 +53,8 @@ static void fill_history(const pv_context* context, covid_table* table) {
     }
 }
 
-// Production of a worker in a day, and what each state produces at most: with nobody infected or
-// dead, and the unemployment of a state whose stringency has never changed. [T], economic model.
+// Computes the daily production of a worker, and the most that each state can produce: nobody is
+// infected or dead, and its stringency has never changed. [T], economic model.
 static void fill_production(covid_table* table, double most[COVID_STATES]) {
     const covid_numbers* n = &table->numbers;
     const double usual = covid_log(2.0); // softplus of no change
@@ -69,8 +69,8 @@ static void fill_production(covid_table* table, double most[COVID_STATES]) {
     }
 }
 
-// Weight of health against that of the economy, 1 together: z / (1 + z) with z = scale * alpha / (1
-// - alpha).
+// Returns the weight of health; that of the economy adds up to 1 with it: z / (1 + z) with z =
+// scale * alpha / (1 - alpha).
 static double health_weight_of(double alpha, double scale) {
     const double z = scale * alpha / (1.0 - alpha);
     return z / (1.0 + z);

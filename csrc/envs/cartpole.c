@@ -110,11 +110,11 @@ static int cartpole_describe(const pv_context* context, pv_spec* spec, char* tex
     group->action_dims = 1;
     group->action_sizes[0] = 2;
 
-    // The same four numbers are the observation (float32) and the readable state (float64). An
-    // episode ends at half the bounds.
+    // Four numbers are both the observation (float32) and the readable state (float64). An episode
+    // ends at half the bounds.
     const struct {
         const char *name, *unit;
-        float bound; // of the observation, as Gymnasium has it
+        float bound; // of the observation, as in Gymnasium
         float state_bound;
     } variables[4] = {{"x", "m", (float)(2 * MOST_X), (float)(2 * MOST_X)},
                       {"x_dot", "m/s", INFINITY, (float)MOST_X_DOT},
@@ -160,7 +160,7 @@ static void write_observation(const pv_block* block, const cartpole_state* state
     observation[3] = (float)state->theta_dot[env];
 }
 
-// A number in [-START, START) from 32 random bits.
+// Returns a number in [-START, START) from 32 random bits.
 static double start_of(uint32_t word) {
     return (double)word * (2 * START / 0x1p32) - START;
 }
@@ -205,7 +205,7 @@ static int cartpole_reset(pv_block* block, const uint8_t* mask, const uint64_t* 
 
 // ---- 5. step: flat loops over all envs, then the few that end or begin ----
 
-// Taylor series, for the angles of a standing pole: for |angle| < 0.21 the terms left out are below
+// Taylor series for the angles of a standing pole: for |angle| < 0.21 the omitted terms are below
 // 1e-20.
 static inline double sine(double angle) {
     const double square = angle * angle;
@@ -229,8 +229,8 @@ static inline double cosine(double angle) {
                    square * square * series); // adds back what `rest` lost in rounding
 }
 
-// Moves all carts, also of finished episodes, which are reset below: a branch would cost more than
-// it saves.
+// Moves all carts, including those of finished episodes, which are reset below: a branch would cost
+// more than it saves.
 PV_CLONES static void move_all(const pv_block* block, const cartpole_state* state) {
     const int32_t* restrict actions = block->rows[0].indices;
     double* restrict x = state->x;
@@ -251,7 +251,7 @@ PV_CLONES static void move_all(const pv_block* block, const cartpole_state* stat
     }
 }
 
-// Writes all rows, also of finished episodes.
+// Writes all rows, including those of finished episodes.
 PV_CLONES static void write_rows(const pv_block* block, const cartpole_state* state) {
     const cartpole_config* config = config_of(block->context);
     const pv_rows* rows = &block->rows[0];
@@ -318,7 +318,7 @@ static int cartpole_step(pv_block* block) {
 
 // ---- 6. save, load, peek, poke ----
 
-// The flat form of one env.
+// The saved form of one env.
 typedef struct cartpole_saved {
     double x, x_dot, theta, theta_dot;
     uint64_t seed, episode;

@@ -20,6 +20,6 @@ PV_ENV_LIST(PV_ENV)
 #undef PV_ENV
 
 /* [cffi] */
-// The built-in type of that name, or NULL.
+// Returns the built-in type of that name, or NULL.
 const pv_env_type* pv_env_find(const char* name);
 /* [/cffi] */

@@ -12,8 +12,8 @@
 
 #define PV_INLINE static inline __attribute__((always_inline))
 
-// Before a loop: no array that it writes is another one of its arrays, so the compiler need not
-// look at run time.
+// Before a loop: none of the arrays that it writes overlaps another one, so the compiler need not
+// check that at run time.
 #if defined(__clang__)
 #define PV_APART _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -22,10 +22,10 @@
 #define PV_APART
 #endif
 
-// Loops go over PV_LANES entries at a time. Where the compiler does not see the vectors, they are
-// written out as PV_PIECES of PV_WIDTH. Wider ones than the target has would be taken apart element
-// by element, so PV_WIDTH is what all machines have, or AVX2's where a variant for AVX2 exists (x86
-// machines older than that, of before 2013, take twice the time).
+// Loops handle PV_LANES entries at a time. Where the compiler does not find the vectors, they are
+// written out as PV_PIECES of PV_WIDTH. The compiler would split vectors wider than the target's
+// element by element, so PV_WIDTH is the width that all machines have, or AVX2's where a variant
+// for AVX2 exists (x86 machines from before 2013, without AVX2, take twice the time).
 #define PV_LANES 16
 #if defined(PV_HAS_CLONES) || defined(__AVX2__)
 #define PV_WIDTH 8
@@ -42,7 +42,7 @@ PV_INLINE pv_floats pv_load(const float* at) {
     return v;
 }
 
-// Entries of `a` where the mask is -1, of `b` where it is 0.
+// Returns the entries of `a` where the mask is -1, and those of `b` where it is 0.
 PV_INLINE pv_floats pv_choose(pv_ints mask, pv_floats a, pv_floats b) {
     pv_ints one, other, both;
     pv_floats v;
@@ -53,13 +53,13 @@ PV_INLINE pv_floats pv_choose(pv_ints mask, pv_floats a, pv_floats b) {
     return v;
 }
 
-// Largest multiple of 1 near v, |v| < 2^22: adding 1.5 * 2^23 leaves no room for a fraction.
+// Rounds to the nearest whole number, |v| < 2^22: adding 1.5 * 2^23 leaves no room for a fraction.
 PV_INLINE float pv_round(float v) {
     return (v + 12582912.0f) - 12582912.0f;
 }
 
-// Sine and cosine, |angle| <= 8, absolute error below 2e-7. Polynomials of Cephes' sinf and cosf
-// (S. Moshier) on [-pi/4, pi/4].
+// Computes sine and cosine for |angle| <= 8, with an absolute error below 2e-7. Polynomials of
+// Cephes' sinf and cosf (S. Moshier) on [-pi/4, pi/4].
 PV_INLINE void pv_sincos(float angle, float* sine, float* cosine) {
     float quarter = pv_round(angle * 0.636619772367581f);
     float r = ((angle - quarter * 1.5703125f) - quarter * 4.837512969970703125e-4f) -

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Ranking by counting, for searches for the nearest: the k smallest of up to PV_RANKED squared
-// distances, sorted, ties to the smaller index. For each entry one counts how many come before it:
-// n^2 comparisons, but without a branch and 16 at a time, which for n < 64 beats any sorting.
-// Larger sets are narrowed first, by bisection on the distance.
+// Ranking by counting, for nearest-neighbour searches: the k smallest of up to PV_RANKED squared
+// distances, sorted, ties to the smaller index. The rank of an entry is the number of entries
+// before it. That takes n^2 comparisons, but no branches, and 16 comparisons run in parallel, which
+// for n < 64 is faster than sorting. Larger sets are narrowed first, by bisection on the distance.
 #pragma once
 
 #include "kernels.h"
@@ -14,7 +14,7 @@
 #define PV_RANKED 64           // most entries that are ranked
 #define PV_FAR_BITS 0x7F800000 // +infinity as bits: beyond the range
 
-// Floats >= 0 have the order of their bits.
+// Returns the bits of a float >= 0, which have its order.
 PV_INLINE int32_t pv_bits_of(float v) {
     int32_t bits;
     memcpy(&bits, &v, sizeof bits);
@@ -50,7 +50,7 @@ static const int32_t pv_later[PV_LANES][PV_LANES] = {
     {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
 };
 
-// Places of the keys from j on, so many pieces of them: see pv_rank_keys.
+// Ranks the keys from j on, `pieces` vectors of them: see pv_rank_keys.
 PV_INLINE void pv_rank_pieces(
     const int32_t* keys, uint32_t n, uint32_t j, int pieces, uint32_t* order) {
     pv_ints key[PV_PIECES], or_equal[PV_PIECES], rank[PV_PIECES];
@@ -80,10 +80,10 @@ PV_INLINE void pv_rank_pieces(
         order[ranks[i]] = j + i;
 }
 
-// order[r] = position of the r-th smallest of n keys (at most PV_RANKED), equal ones by position:
-// an entry before precedes key j if it is at most key_j, which is to be less than key_j + 1; one
-// behind if it is less than the key_j. Up to a multiple of 16, keys holds PV_FAR_BITS behind the
-// last one and order has room.
+// Sets order[r] to the position of the r-th smallest of n keys (at most PV_RANKED), equal ones by
+// position: an entry before key j precedes it if it is less than key_j + 1, an entry behind it if
+// it is less than key_j. Up to a multiple of 16, `keys` must hold PV_FAR_BITS behind the last key,
+// and `order` must have room.
 PV_INLINE void pv_rank_keys(const int32_t* keys, uint32_t n, uint32_t* order) {
     uint32_t j = 0;
     for (; j + PV_WIDTH < n; j += PV_LANES)
@@ -92,7 +92,7 @@ PV_INLINE void pv_rank_keys(const int32_t* keys, uint32_t n, uint32_t* order) {
         pv_rank_pieces(keys, n, j, 1, order);
 }
 
-// Number of the n values whose bits are at most `limit`.
+// Returns how many of the n values have bits of at most `limit`.
 PV_INLINE uint32_t pv_count_within(const float* square, uint32_t n, int32_t limit) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -101,7 +101,7 @@ PV_INLINE uint32_t pv_count_within(const float* square, uint32_t n, int32_t limi
 }
 
 // Keeps at most PV_RANKED of n entries, in order of index, among them the k nearest (k <=
-// PV_RANKED): finds by bisection a limit that at least k of them keep. Returns how many.
+// PV_RANKED), by bisection for a limit that at least k of them keep. Returns how many are left.
 PV_INLINE uint32_t pv_narrow(float* square, uint32_t n, uint32_t* index, uint32_t k) {
     int32_t low = -1, high = PV_FAR_BITS - 1; // pv_count_within(low) < k
     uint32_t kept = n;
@@ -113,8 +113,8 @@ PV_INLINE uint32_t pv_narrow(float* square, uint32_t n, uint32_t* index, uint32_
         else
             low = middle;
     }
-    // Should more than PV_RANKED remain, all but k - 1 of them are equal, and the first in order of
-    // index win.
+    // If more than PV_RANKED remain, all but k - 1 of them are equal, and the first in order of
+    // index are kept.
     uint32_t room = kept > PV_RANKED ? k - pv_count_within(square, n, high - 1) : n;
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // `probe`: the teaching env, which most tests use too. Every number that it writes can be computed
-// by hand, and its settings can make it fail in every way in which a real env can. Read it from top
+// by hand, and its settings can make it fail in all the ways a real env can. Read it from top
 // to bottom to learn the contract of env.h; copy it to start your own.
 //
 // The game: the reward of agent a at step t (1, 2, ...) is
@@ -12,9 +12,9 @@
 // until the next episode. There is one struct per env.
 //
 //   mode 0   one group "agents": num_agents rows, float32[obs_size] observations, Discrete(5)
-//   mode 1   two groups of unequal spaces: "scouts" (num_agents rows, float32[6], Discrete(3) with
-//   an action mask) and "towers"
-//            (1 row, uint8[4] and float32[3], MultiDiscrete(2, 4))
+//   mode 1   two groups with different spaces:
+//            "scouts": num_agents rows, float32[6], Discrete(3) with an action mask
+//            "towers": 1 row, uint8[4] and float32[3], MultiDiscrete(2, 4)
 //
 // Observation of mode 0, float32 (obs_size >= 8): seed mod 4096, episode, step, agent, last action,
 // uniform random number, env's task, number of steps since the vector env began (clock), then
@@ -241,13 +241,13 @@ static int ends(const probe_config* config, const probe_env* state) {
     return state->step >= (uint32_t)config->episode_length;
 }
 
-// True if it is a truncation that ends this episode.
+// Returns whether this episode ends with a truncation.
 static int truncates(const probe_config* config, const probe_env* state) {
     return config->end_kind == 1 || (config->end_kind == 2 && state->episode % 2 == 1);
 }
 
-// What an agent's row says of the state, without a reward. An agent that left at step `agent` has
-// no rows after that step.
+// Returns the flags of an agent's row, with reward 0. An agent that left at step `agent` has no
+// rows after that step.
 static row_flags flags_of(const probe_config* config, const probe_env* state, uint32_t agent) {
     const int may_leave = config->leave && agent > 0 && agent < (uint32_t)config->num_agents;
     if (may_leave && state->step > agent)
@@ -362,7 +362,7 @@ static void begin_episode(pv_block* block, uint32_t env) {
     state->over = 0;
     state->episode_return = 0.0f;
     memset(state->last_action, 0, agents * sizeof(int32_t));
-    clear_observations(block, env); // nobody else does, and write_row writes 8 numbers only
+    clear_observations(block, env); // nothing else does, and write_row writes only 8 numbers
     for (uint32_t agent = 0; agent < agents; agent++)
         write_row(block, env, agent, state, (row_flags){0.0f, 0, 0, 1});
 }
@@ -455,7 +455,7 @@ static int probe_save(pv_block* block, uint32_t env, uint8_t* out) {
     return fault_if_due(block, env, IN_SAVE);
 }
 
-// A state comes from a file: one that this env cannot have saved is refused before anything is
+// The state comes from a file: one that this env cannot have saved is refused before anything is
 // changed.
 static int probe_load(pv_block* block, uint32_t env, const uint8_t* in) {
     const probe_config* config = config_of(block->context);
@@ -492,8 +492,8 @@ static int probe_peek(pv_block* block, uint32_t env, uint8_t* out) {
     return fault_if_due(block, env, IN_PEEK);
 }
 
-// The worker has compared all numbers with the bounds of their fields; there is no state within
-// them that this env cannot be in.
+// The worker has checked all numbers against the bounds of their fields, and this env can be in any
+// state within them.
 static int probe_poke(pv_block* block, uint32_t env, const uint8_t* in) {
     const probe_config* config = config_of(block->context);
     const uint32_t agents = agents_of(config);
@@ -505,8 +505,7 @@ static int probe_poke(pv_block* block, uint32_t env, const uint8_t* in) {
     memcpy(state->last_action, in + 24, agents * sizeof(int32_t));
     const uint32_t was_over = state->over;
     state->over = (uint32_t)ends(config, state);
-    if (was_over &&
-        !state->over) { // what the state does not hold begins anew with the next episode
+    if (was_over && !state->over) { // the rest starts afresh with the next episode
         state->task = block->tasks[env];
         state->episode_return = 0.0f;
     }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Transposing eight vectors of eight floats in registers: records become columns, or columns
-// records.
+// The transposition of eight vectors of eight floats in registers, which turns records into columns
+// and columns into records.
 #pragma once
 
 #include "kernels.h"

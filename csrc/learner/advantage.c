@@ -5,7 +5,7 @@
 // order.
 #include "advantage.h"
 
-// What step k needs of a roll-out: row r of the arrays of step k (`now`) and of step k + 1
+// The part of a rollout that step k needs: row r of the arrays of step k (`now`) and of step k + 1
 // (`next`).
 typedef struct step_rows {
     const float *rewards, *values, *next_values;
@@ -23,7 +23,7 @@ static inline uint8_t is_valid(const step_rows* at, uint32_t r) {
 }
 
 static inline float carried(const step_rows* at, uint32_t r) {
-    return at->carried ? at->carried[r] : 0.0f; // 0 also where the next transition is invalid
+    return at->carried ? at->carried[r] : 0.0f; // also 0 where the next transition is invalid
 }
 
 static inline float least(float a, float b) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Distributions over the choices of an action, for sample.c and ppo_loss.c. The choices are worked
-// on in vectors, with an exponential of our own: libm's is a call per number.
+// Distributions over the choices of an action, for sample.c and ppo_loss.c. The choices are
+// processed in vectors, with our own exponential: libm's is a call per number.
 #pragma once
 
 #include "contract/base.h"
@@ -30,7 +30,7 @@ typedef int32_t iv __attribute__((vector_size(4 * LANES)));
 // no weight.
 typedef struct choices {
     uint32_t vectors;
-    fv* logits;    // less the largest one
+    fv* logits;    // minus the largest one
     fv* shares;    // probabilities
     float log_sum; // of the shifted logits: log p = logit - log_sum
     float entropy;
@@ -40,8 +40,8 @@ CHOICE_INLINE fv where(iv mask, fv yes, fv no) {
     return (fv)(((iv)yes & mask) | ((iv)no & ~mask));
 }
 
-// e^x for x <= 0 within 2 units in the last place: 2^n times a polynomial on [-ln2/2, ln2/2]
-// (Cephes' expf). What is below -87 gives 0; NaN stays NaN.
+// Returns e^x for x <= 0 within 2 units in the last place: 2^n times a polynomial on
+// [-ln2/2, ln2/2] (Cephes' expf). x below -87 gives 0; NaN stays NaN.
 CHOICE_INLINE fv exp_below_0(fv x) {
     const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to a whole number, which then
                                      // stands in the low bits
@@ -66,7 +66,7 @@ CHOICE_INLINE float sum_of(fv x) {
     return sum;
 }
 
-// Reads `count` logits and finds their distribution.
+// Reads `count` logits and computes their distribution.
 CHOICE_INLINE void read_choices(const float* logits, uint32_t count, choices* to) {
     fv* x = to->logits;
     to->vectors = (count + LANES - 1) / LANES;
@@ -95,7 +95,7 @@ CHOICE_INLINE void read_choices(const float* logits, uint32_t count, choices* to
     to->entropy = to->log_sum - sum_of(weighted) / total;
 }
 
-// Points `of` at `room` for `dims` dims, one behind the other.
+// Points the distributions of `dims` dims at consecutive parts of `room`.
 CHOICE_INLINE void lay_out(choices* of,
                            const uint32_t* sizes,
                            uint32_t dims,

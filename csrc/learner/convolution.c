@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define LANES 16
-#define BLOCK 32 // output channels worked on together
+#define BLOCK 32 // output channels processed together
 #define TILE 8   // output positions, likewise
 
 typedef float f16 __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -31,7 +31,7 @@ CONV_INLINE f16 load(const float* from) {
     return *(const f16*)(const void*)from;
 }
 
-// What the sizes of a call come to, per group.
+// Sizes derived from those of a call, per group.
 typedef struct sizes {
     uint32_t in, out, blocks; // channels, and blocks of them
     uint32_t taps;            // weights of one output channel
@@ -61,7 +61,8 @@ uint64_t pv_convolution_workspace(const pv_convolution* shape) {
            (z.padded ? (uint64_t)shape->in_channels * z.rows * z.columns : 0);
 }
 
-// (groups, out, taps) -> (groups, blocks, taps, BLOCK); channels that are not there have weight 0.
+// Lays weights out: (groups, out, taps) -> (groups, blocks, taps, BLOCK); absent channels have
+// weight 0.
 static void pack(const pv_convolution* s, const sizes* z, const float* weights, float* packed) {
     for (uint32_t g = 0; g < s->groups; g++) {
         for (uint32_t b = 0; b < z->blocks; b++) {
@@ -76,7 +77,7 @@ static void pack(const pv_convolution* s, const sizes* z, const float* weights, 
     }
 }
 
-// An image with zeros round each channel.
+// Copies an image with zeros around each channel.
 static void pad(const pv_convolution* s, const sizes* z, const float* image, float* to) {
     memset(to, 0, sizeof(float) * s->in_channels * z->rows * z->columns);
     for (uint32_t c = 0; c < s->in_channels; c++) {
@@ -88,7 +89,7 @@ static void pad(const pv_convolution* s, const sizes* z, const float* image, flo
     }
 }
 
-// The sums of TILE output positions, of which each begins at image + at[i], for one block of
+// Computes the sums of TILE output positions, which begin at image + at[i], for one block of
 // channels.
 CONV_INLINE void tile(const pv_convolution* s,
                       const sizes* z,
@@ -118,7 +119,7 @@ CONV_INLINE void tile(const pv_convolution* s,
     }
 }
 
-// One image, one block of output channels: `channels` of them are there.
+// Computes one block of output channels of one image; `channels` of them exist.
 CONV_INLINE void block(const pv_convolution* s,
                        const sizes* z,
                        const float* image,
@@ -130,7 +131,7 @@ CONV_INLINE void block(const pv_convolution* s,
     for (uint32_t begin = 0; begin < positions; begin += TILE) {
         uint32_t at[TILE], count = positions - begin < TILE ? positions - begin : TILE;
         float sums[TILE][BLOCK];
-        for (uint32_t p = 0; p < TILE; p++) { // behind the last position, that one again
+        for (uint32_t p = 0; p < TILE; p++) { // behind the last position, repeat that one
             uint32_t k = begin + (p < count ? p : count - 1);
             at[p] = k / s->out_width * s->stride[0] * z->columns + k % s->out_width * s->stride[1];
         }

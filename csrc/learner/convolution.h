@@ -2,29 +2,28 @@
 // SPDX-License-Identifier: MIT
 //
 // A convolution on a CPU that allocates nothing, for policies whose memory is planned
-// (puffervec/wings/plan/kernels.py): what oneDNN would reorder into memory of its own goes into a
-// workspace that the caller has planned. Runs in the learner, in several threads at once; owns no
-// memory.
+// (puffervec/wings/plan/kernels.py): what oneDNN would reorder into its own memory goes into a
+// workspace that the caller has planned. Runs in several threads of the learner; owns no memory.
 //
-//   out[n, o, y, x] = bias[o] + sum over c, i, j of weights[o, c, i, j] * image[n, c, y * stride +
-//   i * dilation - padding, ...]
+//   out[n, o, y, x] = bias[o] + sum over c, i, j of
+//                     weights[o, c, i, j] * image[n, c, y * stride + i * dilation - padding, ...]
 //
-// What makes it fast: 32 output channels are two vectors, and each weight that is loaded serves
-// TILE output positions. The weights are laid out for that first (a small part of the work, done
-// anew in each call, since an optimizer may have changed them).
+// It is fast because 32 output channels are two vectors, and each loaded weight is used for TILE
+// output positions. The weights are laid out for that first (a small part of the work, repeated in
+// each call, since an optimizer may have changed them).
 #pragma once
 
 #include "contract/base.h"
 
 /* [cffi] */
-// Channels are those of all groups. Pairs are (rows, columns).
+// Channels count those of all groups. Pairs are (rows, columns).
 typedef struct pv_convolution {
     uint32_t images, groups, in_channels, out_channels;
     uint32_t height, width, out_height, out_width;
     uint32_t kernel[2], stride[2], padding[2], dilation[2];
 } pv_convolution;
 
-// Floats of workspace that pv_convolve needs.
+// Returns how many floats of workspace pv_convolve needs.
 uint64_t pv_convolution_workspace(const pv_convolution* shape);
 // images: (images, in_channels, height, width); weights: (out_channels, in_channels / groups,
 // kernel); bias: (out_channels) or NULL. Writes out (images, out_channels, out_height, out_width),

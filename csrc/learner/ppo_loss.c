@@ -6,9 +6,9 @@
 
 #include "choices.h"
 
-// Writes the gradient by `count` logits: slope is the derivative by the log-probability of the
-// chosen one, bonus that by the entropy. d log p_a / d x_i = [i = a] - p_i and dH / d x_i = -p_i
-// (log p_i + H).
+// Writes the gradient with respect to `count` logits: slope is the derivative with respect to the
+// log-probability of the chosen one, bonus that with respect to the entropy. d log p_a / d x_i = [i
+// = a] - p_i and dH / d x_i = -p_i (log p_i + H).
 CHOICE_INLINE void write_gradient(
     const choices* of, uint32_t count, int32_t chosen, float slope, float bonus, float* to) {
     for (uint32_t v = 0; v < of->vectors; v++) {
@@ -23,8 +23,8 @@ CHOICE_INLINE void write_gradient(
     to[chosen] += slope;
 }
 
-// One sample's terms that depend on the action's probability; slope: the derivative of the loss by
-// the log-probability.
+// The terms of a sample that depend on the action's probability; slope: the derivative of the loss
+// with respect to the log-probability.
 typedef struct policy_terms {
     float loss, kl, slope;
     int clipped;
@@ -36,16 +36,16 @@ CHOICE_INLINE policy_terms of_ratio(float log_ratio, float advantage, float clip
     float whole = advantage * ratio, cut = advantage * near;
     policy_terms terms = {.kl = ratio - 1.0f - log_ratio, .clipped = fabsf(ratio - 1.0f) > clip};
     terms.loss = whole > cut ? -cut : -whole;
-    terms.slope = whole > cut ? 0.0f : -whole; // Where the cut one is taken, it is constant.
+    terms.slope = whole > cut ? 0.0f : -whole; // Where the clipped term counts, it is constant.
     return terms;
 }
 
-// The policy gradient as it stands: the derivative of log p is what the advantage weighs.
+// The plain policy gradient: the advantage weights the derivative of log p.
 CHOICE_INLINE policy_terms of_log_prob(float log_prob, float advantage) {
     return (policy_terms){.loss = -advantage * log_prob, .slope = -advantage};
 }
 
-// One sample's squared error of the value; slope: its derivative by the value.
+// The squared error of a sample's value; slope: its derivative with respect to the value.
 CHOICE_INLINE float of_value(float value, float before, float target, float bound, float* slope) {
     float error = value - target, square = error * error;
     *slope = 2.0f * error;
@@ -66,8 +66,8 @@ CHOICE_INLINE float weight_of(const pv_ppo_samples* samples, uint32_t row) {
     return samples->weights ? samples->weights[row] : 1.0f;
 }
 
-// Adds a sample's terms to the sums, and returns the derivatives of the loss that do not depend on
-// the kind of action.
+// Adds a sample's terms to the sums. Returns the derivatives of the loss that do not depend on the
+// kind of action.
 typedef struct slopes {
     float log_prob, entropy, value;
 } slopes;

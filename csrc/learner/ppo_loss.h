@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The losses of PPO and A2C with their gradients, in one pass over the samples (the same formulas
-// in torch: actor_critic_loss in puffervec/train/learn/ppo_loss.py, where it is some eighty small
-// kernels, which for a small policy take longer than the policy). Runs in the learner; owns no
-// memory.
+// The losses of PPO and A2C with their gradients, in one pass over the samples. In torch the
+// formulas (actor_critic_loss in puffervec/train/learn/ppo_loss.py) are some eighty small kernels,
+// which take longer than a small policy. Runs in the learner; owns no memory.
 #pragma once
 
 #include "contract/base.h"
@@ -22,8 +21,8 @@ typedef struct pv_ppo_settings {
     float entropy_coef;
 } pv_ppo_settings;
 
-// What is known of the samples since they were taken: (rows) each, actions (rows, dims), int32
-// choices or float numbers. weights: NULL: 1 each.
+// The samples as they were collected: (rows) each; actions (rows, dims), int32 choices or float
+// numbers; weights NULL: 1 each.
 typedef struct pv_ppo_samples {
     uint32_t rows;
     uint32_t dims;
@@ -35,12 +34,12 @@ typedef struct pv_ppo_samples {
     const float* weights;
 } pv_ppo_samples;
 
-// Returns the loss of discrete actions, summed over the samples, and its gradients by the logits
-// and values of today's policy.
+// Computes the loss of discrete actions, summed over the samples, and its gradients with respect to
+// the logits and values of the current policy.
 //
 // logits: one array per dim, (rows, sizes[dim]); gradients likewise. values, value_gradients:
-// (rows). sums: PV_PPO_SUMS. A sample of weight 0 counts for nothing, whatever it holds. An action
-// that is none of the choices gives NaN. See choices.h for limits.
+// (rows). sums: PV_PPO_SUMS. A sample of weight 0 is ignored, whatever it holds. An action
+// that is not one of the choices gives NaN. See choices.h for limits.
 double pv_ppo_loss(const pv_ppo_samples* samples,
                    const pv_ppo_settings* settings,
                    const float* const* logits,
@@ -50,8 +49,8 @@ double pv_ppo_loss(const pv_ppo_samples* samples,
                    float* value_gradients,
                    double* sums);
 
-// The same of actions drawn from normal distributions: head and gradient (rows, 2 dims), means and
-// then the logarithms of the standard deviations.
+// Does this for actions drawn from normal distributions: head and gradient (rows, 2 dims), the
+// means followed by the logarithms of the standard deviations.
 double pv_ppo_loss_normal(const pv_ppo_samples* samples,
                           const pv_ppo_settings* settings,
                           const float* head,

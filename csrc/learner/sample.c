@@ -6,8 +6,8 @@
 
 #include "choices.h"
 
-// The first of `count` whose cumulated share exceeds u; rounding may leave u above all of them:
-// then the last that has a share.
+// Returns the first of `count` choices whose cumulative share exceeds u. Rounding may leave u above
+// all of them: then the last choice with a share.
 CHOICE_INLINE uint32_t draw(const float* shares, uint32_t count, float u) {
     float sum = 0.0f;
     uint32_t last = count - 1;

@@ -8,9 +8,8 @@
 #include "contract/base.h"
 
 /* [cffi] */
-// For each row and dim draws the first choice whose cumulated probability exceeds a uniform number
-// in [0, 1); a choice without probability is never drawn, and where logits are no numbers the last
-// one is.
+// Draws for each row and dim the first choice whose cumulative probability exceeds a uniform number
+// in [0, 1). A choice of probability 0 is never drawn; where logits are NaN the last choice is.
 //
 // logits: one array per dim, (rows, sizes[dim]); uniforms (rows, dims). Writes actions (rows, dims)
 // and the log-probability of each row's action over all dims, log_probs (rows). See choices.h for

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See set_encoder.h. Unlike in the envs, fused multiply-adds are welcome here: a policy's
-// arithmetic is not part of any promise of equal bytes between machines. Everything is written in
-// vectors of 16 floats, which the compiler splits where registers are shorter.
+// See set_encoder.h. Unlike in the envs, fused multiply-adds are welcome here: we do not promise
+// that a policy's arithmetic gives the same bytes on all machines. Everything is written in vectors
+// of 16 floats, which the compiler splits where registers are shorter.
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #elif defined(__GNUC__)
@@ -17,7 +17,7 @@
 #define H PV_SET_HIDDEN
 #define C PV_SET_WIDTH
 #define LANES 16
-#define BLOCK 4 // objects worked on together, so that each weight that is loaded serves four times
+#define BLOCK 4 // objects processed together, so that each loaded weight is used four times
 #define NOBODY 255
 
 typedef float f16 __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -45,7 +45,7 @@ SET_INLINE f16 relu(f16 value) {
     return (f16)((i16)value & (value > 0.0f));
 }
 
-// Copies object j of a row into floats and says whether the slot is filled.
+// Copies object j of a row into floats. Returns whether the slot is filled.
 SET_INLINE int read_object(const pv_set_rows* rows, uint64_t row, uint32_t j, float* to) {
     const uint64_t at = row * rows->row_stride + (uint64_t)j * rows->features;
     uint32_t any = 0;
@@ -73,7 +73,7 @@ SET_INLINE void hidden_layer(const float* first,
     }
 }
 
-// The hidden layer of BLOCK objects side by side: their sums do not wait for each other.
+// Computes the hidden layer of BLOCK objects in parallel: their sums do not wait for each other.
 SET_INLINE void hidden_block(const float* first,
                              uint32_t features,
                              float objects[BLOCK][PV_SET_MOST_FEATURES + 1],
@@ -167,8 +167,7 @@ void pv_set_encode_grad(const pv_set_rows* rows,
     float objects[PV_SET_MOST_OBJECTS][PV_SET_MOST_FEATURES + 1];
     float hidden[PV_SET_MOST_OBJECTS][H], hidden_grad[PV_SET_MOST_OBJECTS][H];
     for (uint64_t row = 0; row < rows->count; row++) {
-        uint64_t known =
-            0; // bit j: object j won something, and its hidden layer stands in hidden[j]
+        uint64_t known = 0; // bit j: object j won an output, and hidden[j] has its hidden layer
         for (uint32_t c = 0; c < C; c++) {
             const uint32_t j = winners[row * C + c];
             const float grad = out_grad[row * C + c];

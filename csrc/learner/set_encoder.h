@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: MIT
 //
 // The set encoder of the object-set policy on a CPU, fused: two layers shared by all objects of a
-// field, then the maximum over the objects, forward and backward. Runs in the learner, in several
-// threads at once; owns no memory; path stop 7.
+// field, then the maximum over the objects, forward and backward. Runs in several threads of the
+// learner; owns no memory; path stop 7.
 //
-//   hidden_j = relu(first^T (x_j, 1))      x_j: (K,) object j of a row; an all-zero object is an
-//   empty slot and is skipped out_c    = max(0, max_j second_c . hidden_j)
+//   hidden_j = relu(first^T (x_j, 1))
+//   out_c    = max(0, max_j second_c . hidden_j)
 //
-// What makes it fast: no intermediate reaches memory, empty slots cost nothing, and the backward
-// pass follows only the one object per output that won the maximum, whose hidden layer it computes
-// again.
+// with x_j: (K,) object j of a row. An all-zero object is an empty slot and is skipped.
+//
+// It is fast because no intermediate result reaches memory, empty slots cost nothing, and the
+// backward pass follows only the object that won the maximum of each output, whose hidden layer it
+// recomputes.
 #pragma once
 
 #include "contract/base.h"

@@ -3,8 +3,8 @@
 //
 // tag_continuous: reset and step. See continuous.h.
 //
-// The order of a step is WarpDrive's: everybody moves, observations are taken (so they show who was
-// in the game before this step's tags), then runners are tagged.
+// The order of a step is WarpDrive's: all agents move, observations are taken (so they show the
+// agents that were in the game before this step's tags), then runners are tagged.
 #include "continuous.h"
 
 #include "envs/kernels.h"
@@ -113,7 +113,7 @@ static void begin_episode(pv_block* block, const tag_state* state, uint32_t env,
     tag_scale(state, first, at, agents);
 }
 
-// Rewards, flags, masks and types of a start.
+// Writes the rewards, flags, masks and types of a start.
 static void write_reset_rows(const pv_block* block, const tag_state* state, uint32_t env) {
     const uint32_t agents = tag_agents(tag_config_of(block->context));
     const pv_rows* rows = &block->rows[0];
@@ -142,7 +142,7 @@ static int tag_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds
     return PV_OK;
 }
 
-// ---- step: everybody moves ----
+// ---- step: moves ----
 
 // Rows [first, first + count) of the block: the tile.
 typedef struct tile_rows {
@@ -158,8 +158,8 @@ static void look_up(const pv_block* block, const tag_state* state, tile_rows til
     }
 }
 
-// Turns, speeds up and moves every row. Agents that are out stand still; envs that are over are
-// moved for nothing.
+// Turns, accelerates and moves every row. Agents that are out stand still; moving envs that are
+// over has no effect.
 PV_CLONES static void move(const pv_block* block, const tag_state* state, tile_rows tile) {
     const float length = tag_config_of(block->context)->grid_length;
     const float runner_cap = state->constants->cap[TAG_RUNNER],
@@ -199,7 +199,7 @@ PV_CLONES static void move(const pv_block* block, const tag_state* state, tile_r
     }
 }
 
-// Rewards, flags and masks of a step in which nobody is tagged and nothing ends.
+// Writes the rewards, flags and masks of a step without tags and ends.
 PV_CLONES static void write_rows(const pv_block* block, const tag_state* state, tile_rows tile) {
     const pv_rows* rows = &block->rows[0];
     const tag_constants constants = *state->constants;
@@ -225,8 +225,8 @@ PV_CLONES static void write_rows(const pv_block* block, const tag_state* state, 
 
 // ---- step: tags and ends of one env ----
 
-// Distance of a runner to its nearest tagger, whose place in state->ids goes to *nearest; ties to
-// the lowest id.
+// Returns the distance of a runner to its nearest tagger, whose place in state->ids goes to
+// *nearest; ties to the lowest id.
 static float nearest_tagger(
     const tag_state* state, uint64_t first, int32_t taggers, int32_t runner, int32_t* nearest) {
     const float x = state->x[first + (uint64_t)runner], y = state->y[first + (uint64_t)runner];
@@ -242,8 +242,8 @@ static float nearest_tagger(
     return best;
 }
 
-// Whether any runner of the env may be near enough to a tagger: a quick look, since in most steps
-// there is none.
+// Returns whether a runner of the env may be near enough to a tagger: a quick check, since in most
+// steps none is.
 PV_CLONES static int any_near(const tag_state* state,
                               uint64_t first,
                               uint32_t agents,
@@ -274,7 +274,7 @@ static void open_sums(const tag_state* state, uint64_t first, uint64_t at, uint3
     }
 }
 
-// Tags runners of one env, adding to state->sums.
+// Tags the runners of one env and adds the rewards to state->sums.
 static void tag_runners(const pv_block* block, const tag_state* state, uint32_t env) {
     const tag_config* config = tag_config_of(block->context);
     const tag_rewards* rewards = &state->constants->rewards;
@@ -359,7 +359,7 @@ static void add_returns(const tag_state* state,
     state->returns[2 * (uint64_t)env + TAG_TAGGER] += taggers;
 }
 
-// Tags, rewards, records and the end of an env, the one at `at` of the tile.
+// Handles the tags, rewards, records and the end of an env, which is at `at` of the tile.
 static void finish_step(pv_block* block, const tag_state* state, uint32_t env, uint64_t at) {
     const tag_config* config = tag_config_of(block->context);
     const uint32_t agents = tag_agents(config);

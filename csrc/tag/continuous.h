@@ -6,9 +6,9 @@
 // (type 1) chase runners (type 0) in a square of side grid_length. An agent chooses a change of its
 // acceleration and a turn; a runner that is nearer to a tagger than the tagging distance is tagged.
 //
-// Ours besides: a runner that leaves the game ends with a terminal and its rows are masked from the
-// next step on; an episode ends with a terminal where no runner is left and with a truncation at
-// the time limit; starts may be random.
+// Our additions: a runner that leaves the game ends with a terminal, and its rows are masked from
+// the next step on; an episode ends with a terminal where no runner is left and with a truncation
+// at the time limit; starts may be random.
 //
 //   describe.c     settings, bounds, spec
 //   layout.c       where the arrays of a block lie
@@ -18,8 +18,8 @@
 //   saved.c        save, load, peek, poke
 //
 // State arrays have one entry per row, in the order of the block's rows (env, then agent), so that
-// moving is a few flat loops. A step goes through tiles of a few envs, so that what it computes for
-// one tile stays in the first cache until it is used.
+// moving takes a few flat loops. A step processes tiles of a few envs, so that the results for a
+// tile stay in the first-level cache until they are used.
 #pragma once
 
 #include "contract/env.h"
@@ -28,8 +28,7 @@
 #define TAG_RUNNER 0
 #define TAG_TAGGER 1
 
-// Mirrored by TagContinuousConfig (puffervec/envs/tag_continuous.py), which says what each member
-// means.
+// Mirrored by TagContinuousConfig (puffervec/envs/tag_continuous.py), which documents each member.
 typedef struct tag_config {
     int32_t num_taggers;
     int32_t num_runners;
@@ -57,13 +56,12 @@ typedef struct tag_config {
     int32_t random_starts;
 } tag_config;
 
-// Rewards as Python knows them: they are added in float64 and rounded once, as NumPy does. The
-// param "rewards", in this order.
+// The param "rewards", in this order. Rewards are added in float64 and rounded once, as in NumPy.
 typedef struct tag_rewards {
     double edge_hit, tagger_step, runner_step, tagger_tag, runner_tag, runner_end;
 } tag_rewards;
 
-// What is computed once per block.
+// Values that are computed once per block.
 typedef struct tag_constants {
     tag_rewards rewards;
     float margin;      // tagging_distance * grid_length
@@ -75,7 +73,7 @@ typedef struct tag_constants {
 } tag_constants;
 
 #define TAG_SHOWN 5
-#define TAG_TILE 256 // rows of a tile, if an env has not more
+#define TAG_TILE 256 // rows of a tile, unless an env has more
 #define TAG_SLACK 64 // entries behind an array that may be read
 
 static inline const tag_config* tag_config_of(const pv_context* context) {
@@ -115,9 +113,9 @@ typedef struct tag_state {
     float* alive;               // (E*N,) 1: still in the game, else 0
     float* tagger;              // (E*N,) 1: a tagger, 0: a runner; the same in all envs
     int32_t* left_at;           // (E*N,) the time at which a runner left the game
-    float* guess;   // (E*N,) a guess: squared distance within which the K nearest are. Any guess
-                    // leads to the same rows.
-    uint8_t* stale; // (E,) 1: who is in the game has changed since observations were written
+    float* guess; // (E*N,) a guess of the squared distance within which the K nearest are; the rows
+                  // do not depend on it
+    uint8_t* stale; // (E,) 1: agents have left or entered the game since observations were written
     // Scratch of a tile: index 0 is its first row. All arrays have room behind for loads of whole
     // vectors.
     float* shown[TAG_SHOWN]; // (tile,) x, y, speed, acceleration, direction, scaled as observed
@@ -125,7 +123,7 @@ typedef struct tag_state {
     int32_t* edge;           // (tile,) 1: hit the edge in this step
     float* faster;           // (tile,) change of acceleration
     float* turn;             // (tile,) change of direction
-    float* px;               // (N,) places of an env's agents; those who are out are far away
+    float* px;               // (N,) places of an env's agents; those that are out are far away
     float* py;               // (N,)
     uint32_t* start;         // (N + 2,) of a crowd: where the agents of a cell begin
     uint32_t* place;         // (N,) of a crowd: where an agent is in the three arrays that follow
@@ -141,7 +139,7 @@ typedef struct tag_state {
     float* records;          // (N, 8) what observations show of each agent
 } tag_state;
 
-// Others that an agent observes: M.
+// Returns M, how many others an agent observes.
 static inline uint32_t tag_others(const tag_config* config) {
     return config->use_full_observation ? tag_agents(config) - 1
                                         : (uint32_t)config->num_other_agents_observed;
@@ -182,7 +180,7 @@ void tag_scale(const tag_state* state, uint64_t first, uint64_t at, uint64_t cou
 // are up to date.
 void tag_observe(const pv_block* block, const tag_state* state, uint32_t first, uint32_t count);
 
-// What the observation of one env is made of.
+// The data of one env's observations.
 typedef struct tag_view {
     const float* shown[TAG_SHOWN]; // (N,) each
     const float* tagger;           // (N,)
@@ -191,7 +189,7 @@ typedef struct tag_view {
     float* out;                    // (N, 7 M + 1)
 } tag_view;
 
-// The view of an env of the tile that begins with env `tile`.
+// Returns the view of an env of the tile that begins with env `tile`.
 static inline tag_view tag_view_of(const pv_block* block,
                                    const tag_state* state,
                                    uint32_t tile,

@@ -72,8 +72,7 @@ static int check(const tag_config* config, char* text) {
     return PV_OK;
 }
 
-// Params come from Python, which has checked what users gave; here it is made sure that no read
-// goes out of bounds.
+// Params come from Python, which has checked users' values; these checks keep reads within bounds.
 static int check_params(const pv_context* context, char* text) {
     const tag_config* config = tag_config_of(context);
     uint64_t agents = tag_agents(config), found;

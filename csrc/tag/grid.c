@@ -5,15 +5,15 @@
 // Srinivasa, Wang, Zheng, "Extremely Fast End-to-End Deep Multi-Agent RL on a GPU", 2021), step by
 // step. Runs in a worker; the block's state is structure of arrays.
 //
-// num_taggers taggers (type 0) chase one runner (type 1, the last agent) on cells 0..grid_length. A
-// step moves everybody at once; a tagger on the runner's cell after the move tags. Ours besides: a
-// tag is a terminal and the time limit a truncation; starts may be random or drawn from several
-// layouts (off by default); task >= 0 picks a layout.
+// num_taggers taggers (type 0) chase one runner (type 1, the last agent) on cells 0..grid_length.
+// In a step all agents move simultaneously; a tagger that is on the runner's cell afterwards tags
+// it. Our additions: a tag is a terminal and the time limit a truncation; starts may be random or
+// drawn from several layouts (off by default); task >= 0 picks a layout.
 //
 // State arrays have one entry per row, in the order of the block's rows (env, then agent). A step
-// takes a chunk of envs at a time, whose rows stay in the first cache, through a few loops over
-// rows or envs that become vectors; only envs that begin or end are handled one by one, after that.
-// Stores limit it: an env of five agents takes 15 for its observations alone.
+// processes a chunk of envs at a time, whose rows stay in the first-level cache, in a few
+// vectorized loops over rows or envs; only envs that begin or end are handled one by one
+// afterwards. Stores limit its speed: an env of five agents needs 15 for its observations alone.
 #include "contract/env.h"
 #include "contract/rng.h"
 #include "grid_rows.h"
@@ -59,7 +59,7 @@ typedef struct tag_state {
     // The same for all envs.
     tag_ends* ends; // (1,)
     float* calm;    // (chunk rows,) rewards of a step without a tag and without walls
-    // What the loops over a chunk hand to each other.
+    // Intermediate results of the loops over a chunk.
     float* shown_x;  // (chunk rows,) x / grid_length
     float* shown_y;  // (chunk rows,)
     float* clock;    // (chunk envs,) time / episode_length
@@ -74,7 +74,7 @@ static uint32_t agents_of(const tag_config* config) {
     return (uint32_t)config->num_taggers + 1;
 }
 
-// Envs that are stepped together: of few agents a multiple of the widest vectors.
+// Returns how many envs are stepped together: with few agents a multiple of the widest vectors.
 static uint32_t chunk_of(const tag_config* config) {
     uint32_t envs = 512 / agents_of(config);
     return envs >= 16 ? envs & ~15u : envs ? envs : 1;
@@ -235,7 +235,7 @@ static void tag_close(pv_block* block) {
 
 // ---- observations ----
 
-// The shares of the grid at which the agents of these rows stand.
+// Computes the positions of these rows' agents as shares of the grid.
 static inline void show(const tag_config* config,
                         const tag_state* state,
                         uint64_t first,
@@ -251,7 +251,7 @@ static inline void show(const tag_config* config,
     }
 }
 
-// Writes what changes in the rows of an env, which is number `index` of those that were shown.
+// Writes the changing parts of an env's rows; it is env `index` of those that `show` handled.
 PV_INLINE void observe(const pv_block* block,
                        const tag_state* state,
                        uint32_t agents,
@@ -369,14 +369,14 @@ static inline void move(const pv_block* block,
         int32_t beyond = (new_x ^ to_x) | (new_y ^ to_y);
         float at_wall =
             calm[r] -
-            penalty; // computed for all: a branch would keep the loop from becoming vectors
+            penalty; // computed for all: a branch would keep the loop from being vectorized
         rewards[r] = beyond != 0 ? at_wall : calm[r];
         x[r] = new_x;
         y[r] = new_y;
     }
 }
 
-// Lets time pass in the envs of a chunk. Returns whether one of them was over, or is now by the
+// Advances the time of the envs of a chunk. Returns whether one of them was over, or is now by the
 // time limit.
 static inline int tick(const tag_config* config,
                        const tag_state* state,
@@ -430,8 +430,8 @@ static void leave_records(pv_block* block, const tag_state* state, uint32_t env,
     }
 }
 
-// Steps a chunk of envs, those that are over too: they are put right afterwards. Returns whether
-// one of them was over, or is now.
+// Steps a chunk of envs, including those that are over, which are corrected afterwards. Returns
+// whether one of them was over, or is now.
 PV_INLINE int step_chunk(
     const pv_block* block, const tag_state* state, uint32_t agents, uint32_t begin, uint32_t envs) {
     const tag_config* config = config_of(block->context);
@@ -459,8 +459,8 @@ PV_INLINE int step_chunk(
     return any;
 }
 
-// Loops over few agents are short: with their number known they are unrolled, which takes an eighth
-// off a step with full rows, and a third off one with partial rows.
+// Loops over few agents are short: where the number is a constant they are unrolled, which saves an
+// eighth of a step with full rows, and a third of one with partial rows.
 typedef int step_function(const pv_block* block,
                           const tag_state* state,
                           uint32_t begin,
@@ -478,7 +478,7 @@ STEP(step_5, 5)
 STEP(step_6, 6)
 static step_function* const step_few[] = {step_2, step_3, step_4, step_5, step_6};
 
-// After a step: begins the next episode of an env that was over, and ends the one that is over now.
+// After a step, begins the next episode of an env that was over, or ends the one that is over now.
 static void turn_over(pv_block* block, const tag_state* state, uint32_t env, int tagged) {
     const uint32_t agents = agents_of(config_of(block->context));
     const pv_rows* rows = &block->rows[0];
@@ -511,7 +511,7 @@ static int tag_step(pv_block* block) {
 
 // ---- save, load, peek, poke ----
 
-// The flat form of one env; positions follow.
+// The saved form of one env; positions follow.
 typedef struct tag_saved {
     uint64_t seed, episode;
     int64_t task;
@@ -588,8 +588,9 @@ static int tag_poke(pv_block* block, uint32_t env, const uint8_t* in) {
     memcpy(x, in, bytes);
     memcpy(y, in + bytes, bytes);
     memcpy(&state.time[env], in + 2 * bytes, sizeof(int32_t));
-    const int tagged = state.time[env] > 0 &&
-                       is_tagged(state.ends, x, y, taggers); // a start on one cell is no tag
+    const int tagged =
+        state.time[env] > 0 &&
+        is_tagged(state.ends, x, y, taggers); // a start on the same cell is not a tag
     const int late = !tagged && state.time[env] >= config->episode_length;
     if (state.over[env] && !tagged && !late) { // its next episode
         state.episode[env]++;

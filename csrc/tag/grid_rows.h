@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What the agents of one env of tag_grid see, and whether they meet: for grid.c, inlined into its
-// vector variants. Positions come as one array per axis, in the order of the agents; whole vectors
-// are read, so arrays go on for LANES numbers behind the last agent.
+// Observations of one env of tag_grid, and the test for tags: for grid.c, inlined into its vector
+// variants. Positions are one array per axis, in the order of the agents; whole vectors are read,
+// so arrays continue for LANES numbers behind the last agent.
 #pragma once
 
 #include "envs/kernels.h"
@@ -19,8 +19,7 @@ typedef int32_t ints __attribute__((vector_size(4 * LANES))); // any bits, float
 typedef struct tag_ends {
     int32_t agents[LANES];  // -1: an agent's lane
     int32_t taggers[LANES]; // -1: a tagger's lane, in the vector in which the taggers end
-    float types[LANES];     // what stands in the other lanes: in a full row, agent types follow the
-                            // positions
+    float types[LANES];     // the other lanes: in a full row, agent types follow the positions
 } tag_ends;
 
 PV_INLINE uint32_t last_vector(uint32_t count) {
@@ -46,7 +45,7 @@ PV_INLINE void store(void* to, ints stored) {
     memcpy(to, &stored, sizeof stored);
 }
 
-// Whether a tagger stands on the runner's cell.
+// Returns whether a tagger is on the runner's cell.
 PV_INLINE int is_tagged(const tag_ends* ends,
                         const int32_t* x,
                         const int32_t* y,
@@ -63,7 +62,7 @@ PV_INLINE int is_tagged(const tag_ends* ends,
     return any != 0;
 }
 
-// The parts of an env's full rows that never change: agent types and the one-hot of self.
+// Writes the parts of an env's full rows that never change: agent types and the one-hot of self.
 static inline void write_constants(float* row, uint32_t agents) {
     for (uint32_t self = 0; self < agents; self++, row += 4 * agents + 1) {
         memset(row + 2 * agents, 0, 2 * agents * sizeof(float));
@@ -72,12 +71,12 @@ static inline void write_constants(float* row, uint32_t agents) {
     }
 }
 
-// The other parts: all positions, and the time. What a store of x writes beyond the agents is
-// overwritten by y, whose last vector ends with agent types.
+// Writes the other parts: all positions, and the time. The store of y overwrites what that of x
+// writes beyond the agents, and its last vector ends with agent types.
 PV_INLINE void write_full(
     const tag_ends* ends, float* row, const float* x, const float* y, uint32_t agents, float time) {
     const uint32_t length = 4 * agents + 1, last = last_vector(agents);
-    if (last + LANES > 2 * agents) { // so few agents that a vector would reach into the one-hot
+    if (last + LANES > 2 * agents) { // few agents: a vector would reach into the one-hot
         for (uint32_t self = 0; self < agents; self++, row += length) {
             for (uint32_t i = 0; i < agents; i++)
                 row[i] = x[i];
@@ -104,8 +103,8 @@ PV_INLINE void write_full(
     }
 }
 
-// The tagger nearest to the runner by squared distance, ties to the lowest id: the least number
-// made of both.
+// Returns the tagger nearest to the runner by squared distance, ties to the lowest id: the minimum
+// of numbers that combine both.
 PV_INLINE uint32_t nearest_tagger(const int32_t* x, const int32_t* y, uint32_t taggers) {
     int64_t least = INT64_MAX;
     for (uint32_t i = 0; i < taggers; i++) {
@@ -116,8 +115,8 @@ PV_INLINE uint32_t nearest_tagger(const int32_t* x, const int32_t* y, uint32_t t
     return (uint32_t)(least % (MOST_TAGGERS + 1));
 }
 
-// Own position, the other's, own type, time: taggers see the runner, and the runner sees the
-// nearest tagger.
+// Writes partial rows: own position, the other's, own type, time. Taggers see the runner, and the
+// runner sees the nearest tagger.
 PV_INLINE void write_partial(
     float* row, const float* x, const float* y, uint32_t runner, uint32_t nearest, float time) {
     const float of_tagger[4] = {x[runner], y[runner], 0.0f, time},

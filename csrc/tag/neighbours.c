@@ -4,15 +4,17 @@
 // Observations of the K nearest agents, exact: by Euclidean distance in float32 (the root is taken,
 // since roots of different squares may be equal), ties to the lowest id.
 //
-//   up to FEW agents      distances between all, ranked by counting in one vector
-//   up to SOME            distances to all, ranked by counting
-//   more                  squares of the distances to all; a bound for the K-th of them that at
-//   least K others keep; distances of
-//                         those that keep it, ranked. The bound: somewhat more than the K-th of the
-//                         step before, if K keep it. Else others are dealt out to 16 lanes, and the
-//                         K-th smallest of the lanes' minima is one.
-//   from CROWD on         the same among those in cells around the agent, as far as the bound
-//   reaches
+//   up to FEW agents   all distances, ranked by counting in one vector
+//   up to SOME         distances from one agent to all others, ranked by counting
+//   more               squared distances from one agent to all others; a bound that at least K
+//   others
+//                      are within; distances to those, ranked
+//   from CROWD on      the same among the agents in the cells around the agent, as far as the bound
+//                      reaches
+//
+// The bound is somewhat more than the K-th squared distance of the step before, if K are within it.
+// Otherwise the others are distributed over 16 lanes, and the K-th smallest of the lanes' minima is
+// a bound.
 #include "envs/nearest.h"
 #include "envs/transpose.h"
 #include "continuous.h"
@@ -22,16 +24,16 @@
 
 #define FEW PV_WIDTH
 #define SOME 32
-#define CROWD 192 // measured: with fewer, looking at all is faster
+#define CROWD 192 // measured: with fewer agents, looking at all of them is faster
 #define MARGIN \
     1.3f          // measured: squared distances to the K-th neighbour seldom grow by more in a step
-#define FAR 1e18f // where those who are out stand
-#define OUT_SQUARE 1e30f // squares beyond it are of those who are out
+#define FAR 1e18f // the place of agents that are out
+#define OUT_SQUARE 1e30f // squared distances beyond it are those of agents that are out
 
 // ---- one row ----
 
-// Collects what rows show of each agent, and where it stands: those who are out, and what is behind
-// the last one, far away.
+// Collects what rows show of each agent, and its place; agents that are out, and the entries behind
+// the last agent, are far away. Returns how many are in the game.
 PV_INLINE uint32_t open_env(const tag_state* state,
                             const tag_view* view,
                             uint64_t first,
@@ -67,8 +69,8 @@ PV_INLINE void write_eight(
         memcpy(out + f * most, &v[f], sizeof v[f]);
 }
 
-// Writes the row of `self`: `found` neighbours by id, and zeros behind them. few: they are fewer
-// than eight.
+// Writes the row of `self`: `found` neighbours in the order of `ids`, and zeros behind them. few:
+// they are fewer than eight.
 PV_INLINE void write_row(const tag_state* state,
                          const tag_view* view,
                          uint32_t self,
@@ -102,8 +104,8 @@ static void write_empty_row(const tag_view* view, uint32_t self, uint32_t most) 
 
 // ---- few agents ----
 
-// order[r] = position of the r-th smallest of n keys (at most FEW), equal ones by position; see
-// pv_rank_keys.
+// Sets order[r] to the position of the r-th smallest of n keys (at most FEW), equal ones by
+// position; see pv_rank_keys.
 PV_INLINE void rank_few(const int32_t* keys, uint32_t n, uint32_t* order) {
     pv_ints key, rank = {0};
     int32_t ranks[FEW];
@@ -123,7 +125,7 @@ PV_INLINE void observe_few(const tag_state* state,
                            uint32_t agents,
                            uint32_t most,
                            uint32_t in_game) {
-    int32_t keys[FEW][FEW]; // distances as bits; to oneself infinite
+    int32_t keys[FEW][FEW]; // distances as bits; infinite to itself
     for (uint32_t self = 0; self < agents; self++) {
         float root[FEW];
         const float x = state->px[self], y = state->py[self];
@@ -172,8 +174,8 @@ PV_INLINE void observe_some(const tag_state* state,
 
 // ---- many agents ----
 
-// Squared distances from a place to n others. Returns how many keep the bound. Behind the others,
-// up to a multiple of 64, all are far.
+// Computes the squared distances from a place to n others, and fills up with infinity to a multiple
+// of 64. Returns how many are within the bound.
 PV_INLINE uint32_t measure(const tag_state* state,
                            const float* px,
                            const float* py,
@@ -201,7 +203,8 @@ PV_INLINE uint32_t measure(const tag_state* state,
     return count;
 }
 
-// A bound that at least `most` of the n squares keep, if so many are in the game.
+// Returns a bound that at least `most` of the n squared distances are within, if so many agents are
+// in the game.
 PV_INLINE float bound_of(const tag_state* state, uint32_t n, uint32_t most) {
     pv_floats smallest[PV_PIECES];
     float least[PV_LANES];
@@ -223,7 +226,7 @@ PV_INLINE float bound_of(const tag_state* state, uint32_t n, uint32_t most) {
     return least[order[most - 1]];
 }
 
-// Which of the 64 from `base` on keep the bound, as bits.
+// Returns which of the 64 from `base` on are within the bound, as bits.
 PV_INLINE uint64_t which_keep(const tag_state* state, uint32_t base, float bound) {
     typedef int8_t bytes __attribute__((vector_size(PV_WIDTH)));
     uint8_t keeps[64];
@@ -241,8 +244,8 @@ PV_INLINE uint64_t which_keep(const tag_state* state, uint32_t base, float bound
     return found;
 }
 
-// Collects those of n that keep the bound, or whose distance is that of one who does, in their
-// order, with their distances instead of the squares. Returns how many.
+// Collects, in their order, the agents within the bound and those whose rounded distance equals
+// that of one within it, with distances in place of the squares. Returns how many there are.
 PV_INLINE uint32_t collect(const tag_state* state, uint32_t count, float bound) {
     uint32_t n = 0;
     bound = bound * 1.000001f + 1e-37f;
@@ -264,8 +267,8 @@ PV_INLINE uint32_t collect(const tag_state* state, uint32_t count, float bound) 
     return n;
 }
 
-// For any K and n: sorts by insertion. Distance and id are one number with the order of both.
-// Writes the ids to state->index.
+// Sorts by insertion, for any K and n: distance and id form one number with the order of both.
+// Writes the ids to state->index. Returns how many there are.
 static uint32_t sort_nearest(const tag_state* state, uint32_t n, uint32_t most) {
     uint32_t found = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -283,8 +286,8 @@ static uint32_t sort_nearest(const tag_state* state, uint32_t n, uint32_t most) 
     return found;
 }
 
-// The same for n up to PV_RANKED: ranks by counting. by_id: they are in order of id, so that ties
-// are right by themselves.
+// Ranks n up to PV_RANKED by counting; see sort_nearest. by_id: they are in order of id, so that
+// ties need no further work.
 PV_INLINE uint32_t
 rank_nearest(const tag_state* state, uint32_t n, uint32_t most, int by_id, uint32_t* ids) {
     int32_t keys[PV_RANKED];
@@ -305,8 +308,8 @@ rank_nearest(const tag_state* state, uint32_t n, uint32_t most, int by_id, uint3
     return found;
 }
 
-// Writes the row of `self`, whose nearest are among the n collected. Returns a guess for the next
-// step.
+// Writes the row of `self`, whose nearest are among the n collected. Returns the bound to try in
+// the next step.
 PV_INLINE float write_nearest(const tag_state* state,
                               const tag_view* view,
                               uint32_t self,
@@ -345,8 +348,8 @@ PV_INLINE void observe_many(const tag_state* state,
 
 // ---- a crowd: a grid of cells ----
 
-// side x side cells over the square; agents in the game by cell, in each by id: state->start says
-// where a cell's begin.
+// side x side cells over the square. The agents in the game are sorted by cell, and by id in each:
+// those of cell c begin at state->start[c].
 typedef struct tag_cells {
     uint32_t side;
     float per_length; // cells per unit
@@ -357,7 +360,8 @@ PV_INLINE uint32_t cell_of(const tag_cells* cells, float at) {
     return cell < cells->side ? cell : cells->side - 1;
 }
 
-// Cells such that the K nearest are mostly within the next ones: about 2 K / 3 agents in each.
+// Chooses cells such that the K nearest are mostly within the adjacent ones: about 2 K / 3 agents
+// in each.
 static tag_cells open_cells(const tag_state* state,
                             const tag_view* view,
                             uint32_t agents,
@@ -378,7 +382,7 @@ static tag_cells open_cells(const tag_state* state,
     }
     for (uint32_t c = 2; c < cells.side * cells.side + 2; c++)
         start[c] += start[c - 1];
-    for (uint32_t i = 0; i < agents; i++) { // start[c + 1] runs from the begin of cell c to its end
+    for (uint32_t i = 0; i < agents; i++) { // start[c + 1] goes from the start of cell c to its end
         if (view->seen[i] == 0.0f)
             continue;
         const uint32_t to = start[state->place[i] + 1]++;
@@ -390,8 +394,8 @@ static tag_cells open_cells(const tag_state* state,
     return cells;
 }
 
-// Gathers the agents in the cells up to `reach` around that of `self`, itself far away. *whole:
-// these are all cells.
+// Gathers the agents in the cells up to `reach` around that of `self`, with `self` far away.
+// *whole: these are all cells.
 PV_INLINE uint32_t
 gather(const tag_state* state, const tag_cells* cells, uint32_t self, uint32_t reach, int* whole) {
     const uint32_t column = cell_of(cells, state->px[self]), row = cell_of(cells, state->py[self]),

@@ -4,7 +4,8 @@
 // The observations of tag_continuous. A row is feature by feature: differences to M other agents in
 // x, y, speed, acceleration and direction, then their types, whether they are still in the game,
 // and the time. Each feature is scaled per agent first and then subtracted, as NumPy's WarpDrive
-// does it. Those of all others are written here, those of the nearest in neighbours.c.
+// does it. Observations of all
+// others are written here, those of the nearest in neighbours.c.
 #include "envs/kernels.h"
 #include "continuous.h"
 
@@ -24,8 +25,8 @@ PV_CLONES void tag_scale(const tag_state* state, uint64_t first, uint64_t at, ui
     memcpy(state->seen + at, state->alive + first, count * sizeof(float));
 }
 
-// The entries at[0], at[1], ... without the one at `self`, as a vector: those before it, then those
-// behind.
+// Returns the entries at[0], at[1], ... without the one at `self`, as a vector: those before it,
+// then those behind.
 PV_INLINE pv_floats without(const float* at, int32_t self) {
     static const int32_t numbers[PV_LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     pv_ints lane;
@@ -37,8 +38,8 @@ PV_INLINE pv_floats keep_if(pv_floats v, int32_t mask) {
     return pv_choose((pv_ints){0} + mask, v, (pv_floats){0});
 }
 
-// Few others (at most PV_WIDTH): a vector holds a feature. What is stored behind its M entries is
-// written over by what comes next, but for the last ones of the env, which are stored exactly.
+// Handles few others (at most PV_WIDTH): a vector holds a feature. The next store overwrites what a
+// vector stores behind its M entries; the last ones of the env are stored exactly.
 PV_INLINE void observe_few(const tag_view* view, uint32_t others) {
     const uint32_t agents = others + 1, row = 7 * others + 1;
     for (uint32_t self = 0; self < agents; self++) {
@@ -61,7 +62,7 @@ PV_INLINE void observe_few(const tag_view* view, uint32_t others) {
     }
 }
 
-// One feature of many others (at least PV_WIDTH): the last vector overlaps the one before.
+// Writes one feature of many others (at least PV_WIDTH): the last vector overlaps the one before.
 PV_INLINE void observe_feature(
     const float* feature, uint32_t others, uint32_t self, float own, int32_t in_game, float* out) {
     for (uint32_t k = 0; k < others; k += PV_WIDTH) {
@@ -72,7 +73,8 @@ PV_INLINE void observe_feature(
     }
 }
 
-// Many others. Types and who is in the game stand in the rows already, unless they are stale.
+// Handles many others. Types, and whether they are in the game, are in the rows already unless they
+// are stale.
 PV_INLINE void observe_many(const tag_view* view, uint32_t others, int stale) {
     for (uint32_t self = 0; self <= others; self++) {
         float* out = view->out + self * (7 * others + 1);

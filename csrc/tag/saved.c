@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// tag_continuous: the flat form of one env, for save and load, and its readable state, for peek and
-// poke.
+// tag_continuous: the saved form of one env, for save and load, and its readable state, for peek
+// and poke.
 #include "continuous.h"
 
 #include <math.h>
@@ -65,7 +65,7 @@ static int32_t whole_at(const uint8_t* in, uint32_t index) {
     return value;
 }
 
-// Refuses an agent that cannot be. Comparisons with NaN are false.
+// Refuses an agent that is out of bounds. Comparisons with NaN are false.
 static int check_agent(
     pv_block* block, const tag_state* state, uint32_t env, uint32_t id, const tag_agent* agent) {
     const float length = tag_config_of(block->context)->grid_length, *real = agent->real;
@@ -86,8 +86,8 @@ static int check_agent(
                           agent->in_game ? "in" : "out of", (double)length, (double)cap);
 }
 
-// Checks all agents of saved or peeked arrays, in the order of `arrays_of`; `whole` tells how the
-// sixth is stored. Returns an error, or PV_OK with the number of runners still in the game.
+// Checks all agents of saved or peeked arrays, in the order of `arrays_of`; the sixth is int32 if
+// `whole`, else float32. Returns an error, or PV_OK with the number of runners still in the game.
 static int check_agents(pv_block* block,
                         const tag_state* state,
                         uint32_t env,
@@ -172,7 +172,7 @@ int tag_continuous_peek(pv_block* block, uint32_t env, uint8_t* out) {
     return PV_OK;
 }
 
-// Sets who is in the game, and when those who are not have left: now, or at a time before.
+// Sets which agents are in the game, and when the others left: now, or at an earlier time.
 static void set_presence(
     const tag_state* state, uint32_t env, uint64_t first, uint32_t agents, const uint8_t* in) {
     const int32_t now = state->time[env];

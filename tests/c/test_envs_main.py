@@ -74,8 +74,8 @@ def test_memcheck_has_nothing_to_say_about_the_channel(tmp_path: Path) -> None:
 BREAKS = {
     "observation bytes that are never written": (
         "csrc/envs/probe.c",
-        "    clear_observations(block, env); // nobody",
-        "    (void)clear_observations; // nobody",
+        "    clear_observations(block, env); // nothing else",
+        "    (void)clear_observations; // nothing else",
         "uninitialised",
     ),
     "memory that is never freed": (
