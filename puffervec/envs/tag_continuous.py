@@ -95,17 +95,16 @@ class TagContinuousConfig:
     always the same start.
     """
     starting_location_x: Sequence[float] | None = field(default=None, metadata={"python": True})
-    """Where agents start, one entry per agent, together with starting_location_y. None: drawn once,
-        by seed.
+    """Agents' x coordinates at the start, one per agent; set starting_location_y too. None: drawn
+    once, by seed.
     """
     starting_location_y: Sequence[float] | None = field(default=None, metadata={"python": True})
-    """Likewise for y."""
+    """Agents' y coordinates at the start, likewise."""
     starting_directions: Sequence[float] | None = field(default=None, metadata={"python": True})
-    """Where agents head at the start, as angles. None: one of four directions, drawn once, by seed.
-    """
+    """Agents' headings at the start, as angles. None: one of four directions, drawn by seed."""
     seed: int | None = field(default=None, metadata={"python": True})
-    """Draws the taggers' ids and the start with NumPy's legacy generator, as WarpDrive does. None:
-        0. Not a seed of reset.
+    """Seed of NumPy's legacy generator, which draws the taggers' ids and the start as in WarpDrive;
+    not the seed of reset. None: 0.
     """
 
 

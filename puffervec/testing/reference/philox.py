@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The random numbers of C envs (csrc/contract/rng.h) in plain Python: Philox-4x32-10 as its paper
-states it, and draws made from it.
+"""The random numbers of C envs (csrc/contract/rng.h) in plain Python: Philox-4x32-10 and its draws.
 
 Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC'11, section
 3.3 and figure 3.
@@ -13,7 +12,7 @@ WORD = 0xFFFFFFFF
 
 
 def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Return the four 32-bit words of ten rounds."""
+    """Return the four 32-bit words of a counter and a key after ten rounds."""
     left_0, right_0, left_1, right_1 = counter
     key_0, key_1 = key
     for _ in range(10):
@@ -35,10 +34,10 @@ def bits64(env_seed: int, episode: int, step: int, draw: int) -> int:
 
 
 def uniform(env_seed: int, episode: int, step: int, draw: int) -> float:
-    """Return a multiple of 2**-24 in [0, 1)."""
+    """Return a random multiple of 2**-24 in [0, 1)."""
     return (bits64(env_seed, episode, step, draw) >> 40) / 2**24
 
 
 def below(env_seed: int, episode: int, step: int, draw: int, n: int) -> int:
-    """Return a whole number in [0, n)."""
+    """Return a random integer in [0, n)."""
     return (bits64(env_seed, episode, step, draw) >> 32) * n >> 32

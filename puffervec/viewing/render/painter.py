@@ -36,7 +36,7 @@ PANEL_PX = 440
 
 
 def size_of(drawing: Drawing) -> tuple[int, int]:
-    """Return width and height of the world in a picture, in pixels; both are even, as films need."""
+    """Return the size of the world in a picture, in pixels; both sides are even, as films need."""
     left, bottom, right, top = drawing.view
     height = WIDTH_PX * (top - bottom) / (right - left)
     return WIDTH_PX, 2 * round(min(max(height, LEAST_PX), WIDTH_PX) / 2)

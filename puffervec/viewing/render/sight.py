@@ -67,7 +67,8 @@ def pictures_of(episode: Episode, vec: VectorEnv, state: State) -> dict[int, Pic
         if name not in rows or not is_picture(picture):
             raise ConfigError(
                 f"{vec.env.name}: its drawing returned {_describe(picture)} as the picture of "
-                f"{name!r}: return, by names of agents, uint8 of (height, width) or (height, width, 3)"
+                f"{name!r}: return, by names of agents, uint8 of (height, width) or "
+                "(height, width, 3)"
             )
     return {rows[name]: picture for name, picture in by_name.items()}
 
@@ -84,7 +85,7 @@ def _describe(value: Any) -> str:
 
 
 def _field_pictures(vec: VectorEnv) -> dict[int, Picture]:
-    """Return each live row's first field that is a picture: one or three channels, first or last."""
+    """Return each live row's first field that is a picture, with its channels last."""
     pictures, first = dict[int, Picture](), 0
     for group in vec.spec.groups:
         view = vec.halves[0].groups[group.name]

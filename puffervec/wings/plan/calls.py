@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How an operation runs in planned memory: its tensors, and the calls that each run makes.
+"""Operations in planned memory: their tensors, and the calls that each run makes.
 
 `Rule.bind` is called once with the tensors of a node, which keep their addresses, and returns the
 calls. None of these may allocate. Numbers that torch would wrap into a tensor at each call are

@@ -163,7 +163,7 @@ class Samples(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """How calls are timed.
+    """The settings by which calls are timed.
 
     Attributes:
         iterations, warmup: timed calls, and calls before them that are not.

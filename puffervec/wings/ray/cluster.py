@@ -313,9 +313,10 @@ class Cluster:
         self._starting[self._actors[host].describe.remote([self._setup])] = host
 
     def sync(self) -> list[int]:
-        """Where hosts follow the machines, start one on each new machine.
+        """Start a host on each new machine, if hosts follow the machines.
 
-        Returns: the hosts whose machines have left.
+        Returns:
+            The hosts whose machines have left.
         """
         if self.hosts or time.monotonic() - self._synced_s < SYNC_S:
             return []

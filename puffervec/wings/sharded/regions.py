@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How a batch is distributed over the ranks, and what each rank has after the split layers.
+"""The distribution of a batch over the ranks, and each rank's tensors after the split layers.
 
     Shared    All ranks work on one batch. After a global mean or a Gather, each has the same whole
               tensors and continues as one process would. Gradients of the weights before that are
@@ -43,7 +43,7 @@ class Region(Protocol):
 
 
 class Shared:
-    """All ranks work on one batch; see the module docstring."""
+    """The region in which all ranks work on one batch; see the module docstring."""
 
     takes_whole = True
 

@@ -235,7 +235,9 @@ class Study:
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
                 optuna.storages.fail_stale_trials(self._study)  # Calls _requeue for each.
             return
-        free = [trial for trial in _running(self.trials) if not self._locks.taken(trial.number)]
+        free = [
+            trial for trial in _running(self.trials) if not self._locks.is_running(trial.number)
+        ]
         # A process records the end of its trial before it releases the lock, so look again.
         for trial in _running(self._records(free)):
             self._study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
@@ -294,8 +296,8 @@ class _Locks:
         """Unlock a trial that has ended."""
         self._lock(fcntl.LOCK_UN, number + 1)
 
-    def taken(self, number: int) -> bool:
-        """Return whether another process runs that trial."""
+    def is_running(self, number: int) -> bool:
+        """Return whether another process runs a trial."""
         try:
             self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB, number + 1)
         except (BlockingIOError, PermissionError):

@@ -107,7 +107,12 @@ class Jobs:
     """A queue of jobs, and all earlier jobs."""
 
     def __init__(self, folder: Path, flags: Sequence[str] = ()) -> None:
-        """Args: folder: for what jobs write. flags: of `eval` and `render`, besides ours."""
+        """Create an empty queue.
+
+        Args:
+            folder: folder for the files that jobs write.
+            flags: more flags for `eval` and `render`.
+        """
         self.folder, self.flags = folder, list(flags)
         self.jobs: list[Job] = []
         self._count = 0
