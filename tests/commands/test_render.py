@@ -268,7 +268,7 @@ def test_films_as_mp4(here: Path) -> None:
         ("tag_grid --out a.gif --format mp4", "--format mp4: a.gif ends in .gif"),
         ("tag_grid --out no/a.gif", "cannot write no/a.gif: No such file or directory"),
         ("tag_grid --format avi", "invalid choice: 'avi'"),
-        ("tag_grid --draw best", "--draw best: give part:NAME, worst:N, first:N or all"),
+        ("tag_grid --draw best", "--draw best: use part:NAME, worst:N, first:N or all"),
         (
             "tag_grid --draw part:1",
             "--draw part:1: tag_grid has no evaluation by parts: use worst:N",
