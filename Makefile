@@ -10,8 +10,7 @@ STAMP := $(VENV)/.installed
 TRAINER := $(VENV)/.trainer
 C_FILES := $(shell find csrc -name '*.[ch]')
 FORMATTED_C := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
-NPX := $(shell command -v npx 2>/dev/null)
-BIOME := $(NPX) --yes @biomejs/biome@2.6.8
+BIOME := npx --yes --fetch-retries=0 @biomejs/biome@2.6.8
 FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
@@ -86,13 +85,13 @@ analyze: $(STAMP) ## gcc's static analyzer over the C code
 lint: $(STAMP) ## check the code with ruff, clang-format and biome
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check -q .
-	$(BIN)/clang-format --dry-run -Werror $(FORMATTED_C)
-	$(if $(NPX),$(BIOME) check,@echo "biome (JavaScript, CSS) is skipped: npx is not installed")
+	@$(BIN)/clang-format --dry-run -Werror $(FORMATTED_C)
+	@if $(BIOME) --version >/dev/null 2>&1; then $(BIOME) check; else echo "JavaScript and CSS are left out: npx cannot run biome"; fi
 
 fmt: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(FORMATTED_C)
-	$(if $(NPX),$(BIOME) format --write,@echo "biome (JavaScript, CSS) is skipped: npx is not installed")
+	@if $(BIOME) --version >/dev/null 2>&1; then $(BIOME) format --write; else echo "JavaScript and CSS are left out: npx cannot run biome"; fi
 
 type: $(STAMP) ## mypy --strict over the packages
 	$(BIN)/mypy
