@@ -78,7 +78,7 @@ def test_baselines_and_a_checkpoint_stand_beside_a_run(
         "beside: 4" in out
         and "log: score" in out
         and "intervals" in out
-        and "all 2 episodes of each scene are the same one" in out
+        and "all 2 episodes of each scene are equal" in out
     )
     with (tmp_path / "a.beside.csv").open() as file:
         lines = list(csv.DictReader(file))
