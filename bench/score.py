@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 TRAINED, HELD_OUT, REAL = "training scenes", "held-out", "real"
 # DEFAULT_COUNT scenes, enough for an evaluation; "generated:N" begins with the same ones.
 GENERATED = "generated"
-CURVE = "1,2,3,5,7"  # ... and of this command.
+CURVE = "1,2,3,5,7"  # Minutes after which the policy is evaluated, unless --at is given.
 # Scores by minutes, of runs that were trained on generated scenes.
 WANTED = {7.0: {HELD_OUT: 0.85, REAL: 0.80}, 30.0: {HELD_OUT: 0.93, REAL: 0.88}}
 BASELINES = "lane-follow,idm,log"

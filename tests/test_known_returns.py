@@ -3,7 +3,7 @@
 """Probe episodes of length 3 with known returns: exact advantages and exact step counts, from the
 env to csrc/learner/advantage.c.
 
-The roll-outs come from the C env through the vec env; what they must contain comes from the probe's
+The rollouts come from the C env through the vec env; what they must contain comes from the probe's
 twin and the advantage twin, and, where a line suffices, from a sum written out by hand.
 """
 
@@ -49,7 +49,7 @@ def c_advantage(
 
 
 def rollouts(vec: VectorEnv, horizon: int, count: int, action: int) -> list[Arrays]:
-    """Collect `count` roll-outs of T + 1 steps; the last step of one is the first of the next."""
+    """Collect `count` rollouts of T + 1 steps; the last step of one is the first of the next."""
     rows = vec.halves[0].groups["agents"]
     steps: dict[str, list[np.ndarray]] = {name: [] for name in NAMES}
     vec.reset(seed=100)
@@ -95,7 +95,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 
 # Horizons around the length of an episode with its reset row (4), so that its end falls on every
-# place of a roll-out.
+# place of a rollout.
 @pytest.mark.parametrize("horizon", [1, 2, 3, 4, 5, 7, 8, 9])
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_advantages_and_counts_equal_the_twins(settings: dict[str, Any], horizon: int) -> None:
@@ -129,7 +129,7 @@ def test_a_terminal_does_not_bootstrap_and_a_truncation_does() -> None:
 
 
 def test_the_edge_of_a_rollout_bootstraps_and_nothing_is_counted_twice() -> None:
-    """Horizon 2 cuts the episode reset, 1, 2, end: the first roll-out sees two steps, the second
+    """Horizon 2 cuts the episode reset, 1, 2, end: the first rollout sees two steps, the second
     one and a filler row.
     """
     with serial("probe", {}) as vec:

@@ -236,7 +236,7 @@ def trainer_with_echo(tmp_path: Path, env: dict[str, Any], vec: dict[str, Any]) 
 
 @pytest.mark.parametrize("layout", [LAYOUTS[0], LAYOUTS[4], LAYOUTS[5]], ids=name_of)
 def test_stop_6_copies_and_stop_7_answers(layout: dict[str, Any], tmp_path: Path) -> None:
-    """Two roll-outs: the storage holds the twin's rows, and the next row tells that the policy's
+    """Two rollouts: the storage holds the twin's rows, and the next row tells that the policy's
     answer reached the env.
     """
     twins = [ProbeTwin(SEED + env, AGENTS) for env in range(ENVS)]

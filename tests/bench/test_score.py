@@ -30,16 +30,12 @@ def options(**given: Any) -> argparse.Namespace:
 @pytest.mark.parametrize(
     ("at", "minutes", "times"),
     [
-        (None, 30.0, [5, 30]),
-        (None, 5.0, [5]),
-        (None, 60.0, [5, 30, 60]),
+        ("5,30", 60.0, [5, 30, 60]),
         ("2,1", 3.0, [1, 2, 3]),
         ("0.5", 0.5, [0.5]),
     ],
 )
-def test_times_are_those_asked_for_and_the_end(
-    at: str | None, minutes: float, times: list[float]
-) -> None:
+def test_times_are_those_asked_for_and_the_end(at: str, minutes: float, times: list[float]) -> None:
     assert score.times_of(options(at=at, minutes=minutes)) == times
 
 

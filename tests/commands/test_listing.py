@@ -25,14 +25,14 @@ def test_all_that_there_is() -> None:
     assert tuple(named["optimizers"]) == choices_of(
         typing.get_type_hints(TrainSection)["optimizer"]
     )
-    assert named["presets"][:-1] == ["tag_grid", "tag_continuous", "covid", "drive"]
+    assert named["presets"][:-1] == ["covid", "tag_continuous", "tag_grid", "drive"]
     assert all(row["what"].strip(".") for rows in found.values() for row in rows)
     for rows in found.values():
         assert len({row["what"] for row in rows}) == len(rows)  # each says what it is itself
     assert [row["env"] for row in found["envs"] if row["preset"] == "own"] == [
-        "tag_grid",
-        "tag_continuous",
         "covid",
+        "tag_continuous",
+        "tag_grid",
         "drive",
     ]
 

@@ -85,7 +85,7 @@ def test_own_values_are_chosen_from() -> None:
 
 @pytest.mark.parametrize("name", ["replay_log", "expert_actions", "idm_agents"])
 def test_settings_that_move_agents_are_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"drive: with {name}=1"):
+    with pytest.raises(ConfigError, match=f"drive: {name} is 1, which"):
         keys(dataclasses.replace(DriveConfig(), **{name: 1}))
 
 

@@ -109,7 +109,7 @@ def test_the_page_from_an_empty_folder_to_a_trained_policy(tmp_path: Path) -> No
     assert shown is not None and textwrap.dedent(shown[0]) in found, found
     mean_return = re.search(r"^ +0 +\d+ +([\d.]+) ", evaluated, re.MULTILINE)
     assert mean_return is not None and float(mean_return[1]) > 0.9, evaluated
-    assert "replay.html: 5 episodes: " in rendered
+    assert re.search(r"replay\.html: [1-5] episodes?\b", rendered), rendered
 
 
 def test_the_games_c_has_no_warnings(tmp_path: Path) -> None:

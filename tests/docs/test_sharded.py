@@ -58,13 +58,18 @@ def test_the_script_runs_on_two_ranks(tmp_path: Path) -> None:
         "127.0.0.1",
         "--nproc-per-node",
         "2",
+        "--redirects",  # to a file per rank: both write at any time, piece by piece
+        "3",
+        "--log-dir",
+        str(tmp_path / "logs"),
     ]
     done = subprocess.run(
         [sys.executable, *torchrun, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120,
         env={**os.environ, "PYTHONPATH": str(pages.ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == [
-        "rank 0 has columns (0, 64)",
-        "rank 1 has columns (64, 128)",
+    outputs = sorted((tmp_path / "logs").rglob("stdout.log"))
+    assert [output.read_text() for output in outputs] == [
+        "rank 0 has columns (0, 64)\n",
+        "rank 1 has columns (64, 128)\n",
     ]

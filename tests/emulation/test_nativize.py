@@ -28,7 +28,7 @@ def test_native_arrays_are_views_where_they_can_be() -> None:
 )
 def test_what_is_no_row_is_refused(row: Any) -> None:
     space = spaces.Tuple([spaces.Box(-1, 1, (2,)), spaces.Box(-1, 1, (2,))])
-    with pytest.raises(ConfigError, match="are not one row: give 16 bytes, as float32 or uint8"):
+    with pytest.raises(ConfigError, match="are not one row: it has 16 bytes, as float32 or uint8"):
         nativize(row, space, emulate_observation_space(space)[1])
 
 

@@ -135,7 +135,7 @@ def test_the_order_of_calls_and_wrong_actions() -> None:
     wrapped.reset(seed=1)
     for actions, error, message in (
         ([0, 0, 0], APIUsageError, r"actions have shape \(3,\): this env has 2 agents"),
-        ({"agent_0": 0}, APIUsageError, r"no actions for the live agents \['agent_1'\]"),
+        ({"agent_0": 0}, APIUsageError, r"actions are missing for the live agents \['agent_1'\]"),
         ({"agent_0": 0, "agent_1": 0, "x": 0}, InvalidAgentError, "there is no agent 'x'"),
         ([0.0, 0.0], APIUsageError, "actions have dtype float64"),
         ([3, 0], APIUsageError, "is not in Discrete"),

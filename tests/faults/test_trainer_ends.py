@@ -32,7 +32,7 @@ WORKERS = {"backend": "multiprocessing", "num_workers": 2}
 
 
 def test_nan_from_an_env_stops_the_run_and_keeps_what_is_good(small: Small) -> None:
-    """Env 1 shows NaN in the 21st step of an episode, in the third roll-out: two updates are saved,
+    """Env 1 shows NaN in the 21st step of an episode, in the third rollout: two updates are saved,
     and stay.
     """
     fault = {"fault": FAULTS.index("nan"), "fault_env": 1, "fault_step": 20, "episode_length": 40}
@@ -63,7 +63,7 @@ def test_nan_from_an_env_stops_the_run_and_keeps_what_is_good(small: Small) -> N
 
 
 def test_nan_in_the_last_step_is_not_saved_with_the_envs(small: Small) -> None:
-    """Stopped between a roll-out with NaN and its update: going on must not begin with that NaN."""
+    """Stopped between a rollout with NaN and its update: going on must not begin with that NaN."""
     with Trainer(small()) as trainer:
         trainer.collect()
         trainer.update()

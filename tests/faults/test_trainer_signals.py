@@ -23,7 +23,7 @@ from tests.helpers import eventually
 
 ROUNDS = int(os.environ.get("PV_ROUNDS", "100"))
 FOR_EVER = ["--total-timesteps", str(10**12)]
-# What training looks like: workers and many saves; updates that take longer than roll-outs; Python
+# What training looks like: workers and many saves; updates that take longer than rollouts; Python
 # envs of a fork server.
 KINDS = {
     "workers": [

@@ -81,7 +81,7 @@ class DelayedCopy(Task):
     """1 for the choice that was shown four steps ago, when asked for it: a policy without memory
     gets a third.
 
-    Episodes are no multiple of any usual roll-out, so that what is remembered has to cross from one
+    Episodes are no multiple of any usual rollout, so that what is remembered has to cross from one
     into the next.
     """
 

@@ -122,7 +122,7 @@ def test_flags_are_taken_out() -> None:
         "train.lr": "1:2",
     }
     assert argv == ["--seed", "3"]
-    with pytest.raises(ConfigError, match="needs a value"):
+    with pytest.raises(ConfigError, match="--sweep.train.lr: expected one argument"):
         flags.take_prefixed(["--sweep.train.lr"], ranges.PREFIX)
 
 

@@ -10,8 +10,8 @@ import torch
 
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.config import target
 from puffervec.train.config.target import env_spec
+from puffervec.train.policies import run_spec
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import state
 from tests.train.fakes import Notes
@@ -143,7 +143,7 @@ def test_names_that_weights_cannot_be_saved_under_are_refused(
     config = small(env={"mode": 1, "num_agents": 2})
     spec = env_spec(config)
     groups = (dataclasses.replace(spec.groups[0], name=name), *spec.groups[1:])
-    monkeypatch.setattr(target, "env_spec", lambda _: dataclasses.replace(spec, groups=groups))
+    monkeypatch.setattr(run_spec, "env_spec", lambda _: dataclasses.replace(spec, groups=groups))
     with pytest.raises(ConfigError, match="row group .* cannot be a file name"):
         Trainer(config)
     state.check_names(["default", "randomly", "Fußgänger", "tower-2.b"])

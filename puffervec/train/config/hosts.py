@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class RaySection:
-    """Hosts that play roll-outs for the learner, over Ray; each runs the envs of vec. Needs the
+    """Hosts that play rollouts for the learner, over Ray; each runs the envs of vec. Needs the
     extra ray.
     """
 
@@ -31,16 +31,16 @@ class RaySection:
     """
     cpus: int = 0  # CPUs of a machine that a host takes; 0: all, divided among the hosts on it.
     segments: int = 0
-    """Roll-outs of hosts that an update learns from; 0: as many as hosts, or 1 where their number
+    """Rollouts of hosts that an update learns from; 0: as many as hosts, or 1 where their number
     is 0 too. With 1 an update has as many rows as on one machine, with more of them more.
     """
     ahead: int = 2
-    """Roll-outs that a host may be asked for before the first is learned from; 1: it waits for each
+    """Rollouts that a host may be asked for before the first is learned from; 1: it waits for each
     update."""
-    max_lag: int = 4  # Roll-outs of weights that are more updates old than this are dropped.
+    max_lag: int = 4  # Rollouts of weights that are more updates old than this are dropped.
     observations: Literal["auto", "exact", "bf16", "uint8"] = "auto"
     """How hosts send float32 observations; auto: as the learner keeps them. uint8: 256 steps
-    between the least and the largest value of each number in the roll-out.
+    between the least and the largest value of each number in the rollout.
     """
     wait_s: float = 60.0
     """Seconds to wait for the cluster to have room for the hosts; to start they have ten times as
@@ -62,7 +62,7 @@ class RaySection:
             ("asynchronous", "hosts play during updates anyhow"),
             (
                 "deterministic",
-                "roll-outs are learned from in the order in which they arrive, so no two runs are "
+                "rollouts are learned from in the order in which they arrive, so no two runs are "
                 "alike",
             ),
         ):
@@ -79,7 +79,7 @@ class RaySection:
         for algorithm in used:
             if not algorithms.get(algorithm).corrects_lag:
                 raise ConfigError(
-                    f"train.algorithm {algorithm} cannot learn from the roll-outs of hosts, whose "
+                    f"train.algorithm {algorithm} cannot learn from the rollouts of hosts, whose "
                     "weights are older than the learner's: leave out --ray, or use one of "
                     f"{', '.join(algorithms.CORRECTING)}"
                 )

@@ -114,7 +114,7 @@ class TrainSection:
     """
     microbatch_size: int = 1024
     """Samples per backward pass on a CPU (what the caches hold); CUDA takes whole minibatches."""
-    update_epochs: int = 2  # Passes over each roll-out.
+    update_epochs: int = 2  # Passes over each rollout.
     optimizer: Literal["adam", "muon"] = "adam"  # muon: for matrices, with Adam for all else.
     lr: Schedule = 1e-3
     """Step size: a number, or points [[agent-steps, lr], ...] joined by straight lines."""
@@ -127,14 +127,14 @@ class TrainSection:
     normalize_advantage: bool = True
     """Give the advantages of each minibatch mean 0 and standard deviation 1."""
     vtrace: bool = False
-    """Correct the advantages for what the policy has changed since the roll-out, in every epoch
+    """Correct the advantages for what the policy has changed since the rollout, in every epoch
     (IMPALA)."""
     vtrace_rho: float = 1.0
     """vtrace: bound on the ratio of probabilities that weighs a step's own error."""
     vtrace_c: float = 1.0
     """vtrace: bound on the ratio that weighs what a step takes over from the next."""
     asynchronous: bool = False
-    """Collect the next roll-out during the update, with the weights before it; implies vtrace."""
+    """Collect the next rollout during the update, with the weights before it; implies vtrace."""
     value_coef: float = 1.0  # Weight of the value loss.
     entropy_coef: Schedule = 0.01
     """Weight of the entropy bonus: a number, or points [[agent-steps, weight], ...]."""
@@ -147,9 +147,9 @@ class TrainSection:
     compile: Literal["auto", "on", "off"] = "auto"
     """Compile the loss with torch.compile; auto: on CUDA, for policies without memory."""
     plan: Literal["eager", "arena", "compile", "cudagraph", "compile+cudagraph"] = "eager"
-    """How policies run in roll-outs and evaluations; eager: as they stand. arena: in planned
+    """How policies run in rollouts and evaluations; eager: as they stand. arena: in planned
     memory, without allocations;
-    compile: through torch.compile; with cudagraph (on CUDA, where roll-outs are graphs in any mode)
+    compile: through torch.compile; with cudagraph (on CUDA, where rollouts are graphs in any mode)
         as a CUDA graph.
     """
     deterministic: bool = False

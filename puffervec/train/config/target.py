@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 MOST_CHOICES = 65_536  # Logits of one policy.
 # What an env gets that has no preset of its own, in C or in Python: many passes with large steps
-# over short roll-outs of many envs, rewards and observations scaled, and float32, since bf16 would
+# over short rollouts of many envs, rewards and observations scaled, and float32, since bf16 would
 # round 1,003 to 1,000. It is the best of the settings that bench/defaults.py compares: 0.93 of the
 # known best scores, against 0.78 with 16 envs x 128 steps, 6 passes and half the step.
 GENERIC: dict[str, dict[str, Any]] = {

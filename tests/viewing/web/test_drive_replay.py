@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The page of a drive: what it shows beside the roll-out's own numbers; keys, mouse and fingers;
+"""The page of a drive: what it shows beside the rollout's own numbers; keys, mouse and fingers;
 all sizes and colours.
 """
 
@@ -85,7 +85,7 @@ def canvas(page: Page) -> str:
 
 
 def assert_facts(page: Page, ride: Played, name: str, step: int) -> None:
-    """What the page says of an agent is what the roll-out was."""
+    """What the page says of an agent is what the rollout was."""
     row, said = list(ride.episode.drawing.agents).index(name), facts(page)
     body = next(shape for shape in ride.moments[step].shapes if shape.name == name)
     assert isinstance(body, Box)

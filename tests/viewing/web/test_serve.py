@@ -188,7 +188,7 @@ def test_signals_end_it(serve: Serve, runs: Path) -> None:
         ),
         (["runs", "--port", "70000"], "--port 70000: use at most 65535"),
         (["none"], "none does not exist"),
-        (["--port", "0"], "which runs?"),
+        (["--port", "0"], "which run?"),
         (["runs", "--what"], "--what"),
     ],
 )

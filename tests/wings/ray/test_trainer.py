@@ -87,7 +87,7 @@ def test_two_hosts_play_for_the_command_line(
     assert {round(line["charts/env_steps_per_s"] * line["span_s"]) for line in lines} == {64}
     # Goes on without Ray: with the means, the weights and the counters of the run.
     assert main(["cartpole", "--resume", str(tmp_path / "one"), "--total-timesteps", "600"]) == 0
-    assert "goes on with new episodes" in capsys.readouterr().out
+    assert "resumes with new episodes" in capsys.readouterr().out
     lines = list(read_metrics(tmp_path / "one/metrics.jsonl"))
     assert lines[-1]["step"] >= 600 and "ray/hosts" not in lines[-1]
     assert round(lines[-1]["charts/env_steps_per_s"] * lines[-1]["span_s"]) == 32

@@ -342,7 +342,10 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert cli.main(["--warpdrive", str(tmp_path / "none.yaml")]) == 2
     assert cli.main(["--warpdrive", str(tmp_path), "--resume", "x"]) == 2
     missing, both = capsys.readouterr().err.splitlines()
-    assert missing.endswith("none.yaml: No such file or directory") and "give one of them" in both
+    assert (
+        missing.endswith("none.yaml: No such file or directory")
+        and "not allowed with argument --warpdrive" in both
+    )
 
 
 def test_every_setting_of_a_preset_that_matters_is_that_of_the_file(tmp_path: Path) -> None:
