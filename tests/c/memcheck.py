@@ -110,6 +110,7 @@ def compile_envs(target: Path, root: Path = ROOT) -> Path:
         *stress.FLAGS,
         *BUILD,
         f"-I{root / 'csrc'}",
+        f"-I{root / 'csrc/contract'}",  # as env authors include it
         f"-I{lantern}",
         "-DEXTRA_TYPE=pv_env_type_lantern",
     ]
