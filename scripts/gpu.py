@@ -132,6 +132,15 @@ def summarize_profile(path: Path) -> dict[str, Any]:
     return {"latencies": found, "fit": report["sweep"] and report["sweep"]["fit"]}
 
 
+def gpu_test_files(folder: Path = common.ROOT / "tests") -> list[str]:
+    """Return the test files with a test marked `gpu`: collecting all others takes a minute."""
+    return [
+        str(path.relative_to(folder.parent))
+        for path in sorted(folder.rglob("test_*.py"))
+        if "mark.gpu" in path.read_text()
+    ]
+
+
 # ---- the steps -----------------------------------------------------------------------------------
 
 
@@ -194,7 +203,9 @@ def _profiles(scratch: Path) -> list[Step]:
 
 def steps(scratch: Path, seconds: float) -> list[Step]:
     """Return all steps. scratch: folder for their files; seconds: length of a training run."""
-    tests = (sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider")
+    # pytest-benchmark, where it is installed, warns that it cannot measure beside `-n`.
+    options = ("-q", "-m", "gpu", "-p", "no:cacheprovider", "-p", "no:benchmark", "-n", "4")
+    tests = (sys.executable, "-m", "pytest", *options, *gpu_test_files())
     short = ("--seconds", "1", "--repeats", "5")
     torch = ("--policy", "torch", "--device", "cuda")
     once = ("--seconds", "5", "--repeats", "1", "--device", "cuda")
@@ -218,7 +229,7 @@ def steps(scratch: Path, seconds: float) -> list[Step]:
         ),
         _benchmark("round trips", "latency.py", scratch, 60.0, "--repeats", "3", "--pauses", "1"),
         _benchmark(
-            "steps per second, tag_grid",
+            "steps per second of tag_grid",
             "sps.py",
             scratch,
             60.0,
@@ -228,7 +239,7 @@ def steps(scratch: Path, seconds: float) -> list[Step]:
             *short,
         ),
         _benchmark(
-            "steps per second, drive", "sps.py", scratch, 60.0, "--envs", "drive", *torch, *short
+            "steps per second of drive", "sps.py", scratch, 60.0, "--envs", "drive", *torch, *short
         ),
         _benchmark(
             "columns over GPUs",
@@ -382,7 +393,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument(
         "--json", type=Path, help="where the results go (default: bench/results/<GPU>-<day>.json)"
     )
+    flags.add_argument(
+        "--minutes",
+        type=float,
+        default=LIMIT_S / 60,
+        help="time for all steps; those that would begin later are left out (default: %(default)g)",
+    )
+    flags.add_argument("--steps", help="names of the steps to run, by commas (default: all)")
     options = flags.parse_args(arguments)
+    known = [step.name for step in steps(Path(), 0)]
+    chosen = options.steps.split(",") if options.steps else known
+    if unknown := [name for name in chosen if name not in known]:
+        flags.error(f"--steps {','.join(unknown)}: no such step; there are: {', '.join(known)}")
     gpu = cuda_facts()
     if gpu is None:
         print(
@@ -396,7 +418,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{common.machine_line(facts)}"
     )
     with tempfile.TemporaryDirectory(prefix="puffervec-gpu-") as scratch:
-        entries = run_all(steps(Path(scratch), options.train_seconds), Path(scratch), LIMIT_S)
+        every = steps(Path(scratch), options.train_seconds)
+        entries = run_all(
+            [step for step in every if step.name in chosen], Path(scratch), 60 * options.minutes
+        )
     asked = criteria(entries)
     for one in asked:
         print(
@@ -404,7 +429,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{one['found']}"
         )
     path = options.json or common.RESULTS / f"{common.slug(gpu['name'])}-{facts['date'][:10]}.json"
-    report = common.report("gpu", facts, {"train_seconds": options.train_seconds}, entries)
+    settings = {"train_seconds": options.train_seconds, "minutes": options.minutes}
+    report = common.report("gpu", facts, {**settings, "steps": chosen}, entries)
     common.write_json(path, {**report, "criteria": asked})
     print(f"results: {path}")
     return 0 if all(entry["status"] == "ok" for entry in entries) else 1

@@ -137,6 +137,29 @@ def test_the_benchmarks_know_the_flags_that_they_are_given(
             assert mains[step.name](words) == 2 and "abacus" in capsys.readouterr().err
 
 
+def test_the_steps_to_run_are_chosen_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[str] = []
+
+    def run_all(steps: list[gpu.Step], scratch: Path, limit_s: float) -> list[dict[str, str]]:
+        ran.extend(step.name for step in steps)
+        return [{"name": step.name, "status": "ok"} for step in steps if step.name == "tests"]
+
+    monkeypatch.setattr(gpu, "cuda_facts", lambda: GPU)
+    monkeypatch.setattr(gpu, "run_all", run_all)
+    assert gpu.main(["--steps", "tests,train drive", "--json", str(tmp_path / "a.json")]) == 0
+    assert ran == ["tests", "train drive"]
+    with pytest.raises(SystemExit):
+        gpu.main(["--steps", "tests,trian drive"])
+    assert "trian drive: no such step; there are: tests, host" in capsys.readouterr().err
+
+
+def test_the_files_with_gpu_tests_are_named() -> None:
+    files = gpu.gpu_test_files()
+    assert "tests/train/test_on_gpu.py" in files and "tests/test_needs.py" not in files
+
+
 @pytest.mark.gpu
 def test_facts_of_the_gpu_are_those_of_torch() -> None:
     facts = gpu.cuda_facts()

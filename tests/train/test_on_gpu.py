@@ -96,7 +96,7 @@ def test_replays_equal_eager_turns(name: str, monkeypatch: pytest.MonkeyPatch) -
     """Also the draws: a replay goes on with the generator where the turn before left it."""
     replayed, graphs = collected(name)
     assert len(graphs) == 2 and None not in graphs
-    monkeypatch.setattr(DeviceTurn, "capture", lambda turn: None)
+    monkeypatch.setattr(DeviceTurn, "_capture", lambda turn, stream: None)
     eager, graphs = collected(name)
     assert graphs == [None, None]
     for one, other in zip(replayed, eager, strict=True):
@@ -207,7 +207,8 @@ def test_a_run_is_resumed_where_it_was(small: Callable[..., TrainConfig], memory
         assert [key for key, part in saved.items() if not torch.equal(part, restored[key])] == []
         go_on(second, 6)
         assert second.device.type == CUDA.type
-        assert all(isinstance(turn, DeviceTurn) and turn.graph for turn in second.rollout.turns)
+        turns = second.collector.rollout.turns
+        assert all(isinstance(turn, DeviceTurn) and turn.graph for turn in turns)
 
 
 def test_deterministic_runs_are_the_same_to_the_byte(small: Callable[..., TrainConfig]) -> None:

@@ -48,6 +48,32 @@ class TracedModule:
         return tensors
 
 
+def _fused_lstm_cell(
+    input_gates: Tensor,
+    hidden_gates: Tensor,
+    cell: Tensor,
+    input_bias: Tensor | None = None,
+    hidden_bias: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute `aten._thnn_fused_lstm_cell`, into which CUDA turns an LSTM cell.
+
+    Returns:
+        Output and cell (rows, hidden), and the activated gates (rows, 4 hidden), in the order
+        input, forget, cell, output.
+    """
+    gates = input_gates + hidden_gates
+    for bias in (input_bias, hidden_bias):
+        gates = gates if bias is None else gates + bias
+    i, f, g, o = gates.chunk(4, 1)
+    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+    after = f * cell + i * g
+    return o * after.tanh(), after, torch.cat((i, f, g, o), 1)
+
+
+# Operations without an `out=` kernel, in terms of ones that have one.
+DECOMPOSITIONS = {torch.ops.aten._thnn_fused_lstm_cell.default: _fused_lstm_cell}
+
+
 def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) -> TracedModule:
     """Return the graph of `module(*args)` for these shapes.
 
@@ -62,7 +88,8 @@ def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) 
     try:
         with warnings.catch_warnings(), torch.no_grad(), keep_whole():
             warnings.simplefilter("ignore")
-            program = torch.export.export(module, args).run_decompositions()
+            table = {**torch.export.default_decompositions(), **DECOMPOSITIONS}
+            program = torch.export.export(module, args).run_decompositions(table)
     except Exception as error:
         first = str(error).strip().partition("\n")[0]
         raise PlanError(

@@ -94,7 +94,8 @@ def count(work: Callable[[], Any], device: torch.device) -> Counts:
 def _profile(work: Callable[[], Any], calls: int) -> dict[str, float]:
     from torch.profiler import ProfilerActivity, profile
 
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+    both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    with profile(activities=both, acc_events=True) as profiler:
         for _ in range(calls):
             work()
         torch.cuda.synchronize()

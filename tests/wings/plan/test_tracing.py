@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from puffervec.wings.plan.arena import place
 from puffervec.wings.plan.build import PlanError
 from puffervec.wings.plan.executor import PolicyExecutor
-from puffervec.wings.plan.tracing import trace
+from puffervec.wings.plan.tracing import DECOMPOSITIONS, trace
 
 
 class Counter(nn.Module):
@@ -110,3 +110,17 @@ class Branch(nn.Module):
 def test_what_torch_cannot_export_is_said_in_one_line() -> None:
     with pytest.raises(PlanError, match="^torch.export cannot make a graph of Branch: [^\n]+$"):
         trace(Branch(), (torch.ones(2),))
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_an_lstm_cell_of_cuda_is_put_together_from_smaller_operations(biased: bool) -> None:
+    """With the numbers of torch's own cell."""
+    cell = nn.LSTMCell(3, 5, bias=biased)
+    x, state = torch.randn(4, 3), (torch.randn(4, 5), torch.randn(4, 5))
+    gates = x @ cell.weight_ih.T, state[0] @ cell.weight_hh.T
+    biases = (cell.bias_ih, cell.bias_hh) if biased else ()
+    fused = DECOMPOSITIONS[torch.ops.aten._thnn_fused_lstm_cell.default]
+    output, after, activated = fused(*gates, state[1], *biases)
+    for found, wanted in zip((output, after), cell(x, state), strict=True):
+        torch.testing.assert_close(found, wanted)
+    assert activated.shape == (4, 20)
