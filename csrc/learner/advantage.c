@@ -13,6 +13,21 @@ typedef struct step_rows {
     const float* carried; // advantages of step k + 1, NULL at the end
 } step_rows;
 
+// Returns the rows of step k of time-major arrays; advantages is NULL at the end.
+static inline step_rows rows_of_step(const float* rewards,
+                                     const float* values,
+                                     const uint8_t* terminals,
+                                     const uint8_t* truncations,
+                                     const uint8_t* masks,
+                                     const float* advantages,
+                                     uint32_t k,
+                                     uint32_t rows) {
+    const size_t now = (size_t)k * rows, next = now + rows;
+    return (step_rows){rewards + next,   values + now,      values + next,
+                       terminals + now,  truncations + now, masks + now,
+                       terminals + next, masks + next,      advantages ? advantages + next : NULL};
+}
+
 static inline float delta_of(const step_rows* at, uint32_t r, float gamma) {
     float bootstrap = at->next_terminals[r] ? 0.0f : at->next_values[r];
     return at->rewards[r] + gamma * bootstrap - at->values[r];
@@ -42,11 +57,9 @@ void pv_advantage(const float* rewards,
                   float* advantages,
                   uint8_t* valid) {
     for (uint32_t k = horizon; k-- > 0;) {
-        const size_t now = (size_t)k * rows, next = now + rows;
-        const step_rows at = {
-            rewards + next,   values + now,      values + next,
-            terminals + now,  truncations + now, masks + now,
-            terminals + next, masks + next,      k + 1 == horizon ? NULL : advantages + next};
+        const size_t now = (size_t)k * rows;
+        const step_rows at = rows_of_step(rewards, values, terminals, truncations, masks,
+                                          k + 1 == horizon ? NULL : advantages, k, rows);
         for (uint32_t r = 0; r < rows; r++) {
             float advantage = delta_of(&at, r, gamma) + gamma * gae_lambda * carried(&at, r);
             valid[now + r] = is_valid(&at, r);
@@ -70,11 +83,9 @@ void pv_vtrace(const float* rewards,
                float* advantages,
                uint8_t* valid) {
     for (uint32_t k = horizon; k-- > 0;) {
-        const size_t now = (size_t)k * rows, next = now + rows;
-        const step_rows at = {
-            rewards + next,   values + now,      values + next,
-            terminals + now,  truncations + now, masks + now,
-            terminals + next, masks + next,      k + 1 == horizon ? NULL : advantages + next};
+        const size_t now = (size_t)k * rows;
+        const step_rows at = rows_of_step(rewards, values, terminals, truncations, masks,
+                                          k + 1 == horizon ? NULL : advantages, k, rows);
         for (uint32_t r = 0; r < rows; r++) {
             float ratio = ratios[now + r];
             float advantage = least(rho_clip, ratio) * delta_of(&at, r, gamma) +
