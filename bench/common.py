@@ -287,7 +287,8 @@ def machine_line(facts: Mapping[str, Any]) -> str:
 
 def short_machine(facts: Mapping[str, Any]) -> str:
     """Return the machine as pages name it. Args: facts: see `machine`."""
-    return f"{facts['cpu']}, {facts['usable_cores']} cores"
+    gpu = f", {facts['gpu']['name']}" if "gpu" in facts else ""
+    return f"{facts['cpu']}, {facts['usable_cores']} cores{gpu}"
 
 
 def origin(facts: Mapping[str, Any]) -> str:

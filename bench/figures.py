@@ -51,11 +51,13 @@ PLACE = re.compile(r"\{([^{}]+)\}")
 OWN_PATH = re.compile(r"(^|[\s='\"])(/(home|root|tmp|work|Users|mnt|srv|opt)/|\.\./|~/)")
 HEAD = f"""# Figures
 
-Every measured figure, with its command, the machine, and the commit that was measured; none comes from a GPU. Figures are
-medians; the spread is half the distance between the quartiles, the interval one of 95 % over scenes. {DISTURBED} marks a figure
-during which other processes took more than {100 * common.FOREIGN_LIMIT:.0f} % of the machine, or of which that is not known.
-Until 24 November 2026 short programs could be missed, so it is not known of earlier results. `make figures` measures all
-again and rewrites the pages. [bench/README.md](../bench/README.md) explains the words.
+Every measured figure, with its command, the machine, and the commit that was measured; only those
+of `gpu` come from a GPU. Figures are medians; the spread is half the distance between the
+quartiles, the interval one of 95 % over scenes. {DISTURBED} marks a figure during which other processes
+took more than {100 * common.FOREIGN_LIMIT:.0f} % of the machine, or of which that is not known.
+Until 24 November 2026 short programs could be missed, so it is not known of earlier results.
+`make figures` measures all again and rewrites the pages. [bench/README.md](../bench/README.md)
+explains the words.
 """
 
 
@@ -352,7 +354,8 @@ class Figures:
             if share is not None:
                 others = f"other programs took {100 * share:.0f} %"
             origin += f"; {others}" + (f" {DISTURBED}" if self.disturbed(run) else "")
-        benchmark = importlib.import_module(f"bench.{Path(shlex.split(self.runs[run])[1]).stem}")
+        script = Path(shlex.split(self.runs[run])[1])
+        benchmark = importlib.import_module(".".join(script.with_suffix("").parts))
         table = benchmark.markdown(document["results"])
         return f"{table}\n\n*[{run}](figures.md#runs): {origin}.*\n"
 

@@ -5,7 +5,7 @@
 Runs the tests marked `gpu`, short benchmarks on CUDA (round trips, steps per second, the host's
 share of a vector step, training end to end with its ladder, the cost of four bottlenecks) and short
 training runs of tag_grid and drive; prints which criteria for the trainer on a GPU were met; writes
-bench/results/<GPU>-<day>.json. Exit status: 0; 1 if a step failed; 2, with one line, if torch finds
+bench/results/<CPU>-<cores>/<day>-gpu.json. Exit status: 0; 1 if a step failed; 2, with one line, if torch finds
 no CUDA device. A missed criterion is reported, but does not count as a failed step.
 """
 
@@ -205,6 +205,7 @@ def steps(scratch: Path, seconds: float) -> list[Step]:
     """Return all steps. scratch: folder for their files; seconds: length of a training run."""
     # pytest-benchmark, where it is installed, warns that it cannot measure beside `-n`.
     options = ("-q", "-m", "gpu", "-p", "no:cacheprovider", "-p", "no:benchmark", "-n", "4")
+    options += ("--show-capture", "no")  # its end is kept: torch logs thousands of lines
     tests = (sys.executable, "-m", "pytest", *options, *gpu_test_files())
     short = ("--seconds", "1", "--repeats", "5")
     torch = ("--policy", "torch", "--device", "cuda")
@@ -290,6 +291,32 @@ def criteria(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+def markdown(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of docs/training.md. Args: entries: the results of a JSON file."""
+    results = {entry["name"]: entry["results"] for entry in entries if entry["status"] == "ok"}
+    rows = []
+    if "training" in results:
+        for env, found in results["training"]["speed"].items():
+            parts = ("env", "copy", "forward", "update")
+            shares = [f"{part} {100 * found['shares'][part]['median']:.0f} %" for part in parts]
+            rate = common.number(found["agent_steps_per_s"]["median"])
+            rows.append((f"training of {env}: {', '.join(shares)}", f"{rate} agent-steps/s"))
+        for env, ladder in results["training"]["ladder"].items():
+            gain = f"{ladder[-1]['over_naive']['median']:.1f}"
+            what = f"training of {env}, times the rate of a plain PyTorch loop on the same GPU"
+            rows.append((what, gain))
+    for found in results.get("host", ()):
+        time_us = f"{found['host']['median']:.0f} us"
+        rows.append(
+            ("the learner's own time for a vector step of an env that does nothing", time_us)
+        )
+    for found in results.get("plans", ()):
+        if found["mode"] == "cudagraph" and found["rows"] == 1024:
+            what = f"a CUDA graph's share of eager's time, 1,024 rows: {found['policy']}"
+            rows.append((what, f"{found['of_eager']['median']:.2f}"))
+    return common.markdown(("what", ">figure"), rows)
+
+
 def _criterion(name: str, found: Any, target: Any, met: bool) -> dict[str, Any]:
     return {"criterion": name, "found": found, "target": target, "met": met}
 
@@ -346,7 +373,8 @@ def run_step(step: Step, limit_s: float, log: Path) -> dict[str, Any]:
     begin = time.monotonic()
     code = _run(step.command, limit_s, log)
     entry["seconds"] = round(time.monotonic() - begin, 1)
-    tail = log.read_text(errors="replace").strip().splitlines()[-TAIL_LINES:]
+    output = log.read_text(errors="replace").replace(str(log.parent), "TEMPORARY")
+    tail = output.strip().splitlines()[-TAIL_LINES:]
     entry["last_line"] = tail[-1] if tail else ""
     if code != 0:
         status = "timed out" if code is None else "failed"
@@ -391,7 +419,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="length of each training run (default: %(default)s)",
     )
     flags.add_argument(
-        "--json", type=Path, help="where the results go (default: bench/results/<GPU>-<day>.json)"
+        "--json",
+        type=Path,
+        help="where the results go (default: bench/results/<CPU>-<cores>/<day>-gpu.json)",
     )
     flags.add_argument(
         "--minutes",
@@ -428,7 +458,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{'met' if one['met'] else 'NOT MET'}: {one['criterion']} {one['target']}; found "
             f"{one['found']}"
         )
-    path = options.json or common.RESULTS / f"{common.slug(gpu['name'])}-{facts['date'][:10]}.json"
+    path = options.json or common.results_path("gpu", facts, common.RESULTS)
     settings = {"train_seconds": options.train_seconds, "minutes": options.minutes}
     report = common.report("gpu", facts, {**settings, "steps": chosen}, entries)
     common.write_json(path, {**report, "criteria": asked})

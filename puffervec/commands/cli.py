@@ -15,6 +15,7 @@ import difflib
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 
 import puffervec
@@ -50,6 +51,9 @@ HELP = {"-h", "--help", "--help-all"}
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
+    # Inductor's advice to whoever wrote the code (TF32, split reductions) would run through the
+    # dashboard.
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"torch\._inductor")
     verb = None
     if args and args[0] not in ("-h", "--help", "help") and args != ["--version"]:
         verb = VERBS.get(args[0], train.VERB)

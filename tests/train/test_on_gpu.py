@@ -37,6 +37,7 @@ from tests.train.test_resume import StopAt, go_on
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+    pytest.mark.filterwarnings("default::UserWarning"),  # of Inductor, which gives advice
 ]
 
 CUDA = torch.device("cuda")

@@ -21,7 +21,6 @@ import os
 import shutil
 import threading
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -71,10 +70,8 @@ class CompiledLoss:
             batch = dataclasses.replace(batch, weights=torch.ones_like(batch.advantages))
         if not self._failed:
             try:
-                if self._ready:
-                    return self._compiled(policy, spec, batch, section, bf16)
                 # Without the lock, threads in the first call would each compile it in turn.
-                with self._first, quiet_inductor():
+                with contextlib.nullcontext() if self._ready else self._first:
                     result: tuple[Tensor, Tensor] = self._compiled(
                         policy, spec, batch, section, bf16
                     )
@@ -87,16 +84,6 @@ class CompiledLoss:
                 reason = str(error).strip().partition("\n")[0]
                 warnings.warn(f"the loss is not compiled: {reason}", RuntimeWarning, stacklevel=2)
         return self._eager(policy, spec, batch, section, bf16)
-
-
-@contextlib.contextmanager
-def quiet_inductor() -> Iterator[None]:
-    """Hide the advice that Inductor gives while it compiles, which is for whoever wrote the code
-    (TF32, split reductions) and would run through the dashboard of a run.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=r"torch\._inductor")
-        yield
 
 
 def choose_loss(loss: Loss, wanted: str, device: torch.device, policy: nn.Module) -> Loss:

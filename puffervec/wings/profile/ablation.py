@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from puffervec.system.output import table_lines
-from puffervec.train.learn.compiled import quiet_inductor
 from puffervec.wings.profile.compare import difference
 from puffervec.wings.profile.timing import Latency, Timing, Work, device_of, latencies
 
@@ -44,7 +43,7 @@ def compiled(**settings: Any) -> Callable[[Work], Work]:
         from torch._inductor import config
 
         fast = torch.compile(work, **settings)
-        with config.patch(fallback_random=True), quiet_inductor():
+        with config.patch(fallback_random=True):
             fast()  # The first call compiles it.
         return fast
 

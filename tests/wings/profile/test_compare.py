@@ -203,6 +203,7 @@ def test_modes_that_a_cpu_can_run() -> None:
 
 @pytest.mark.gpu
 @COMPILER
+@pytest.mark.filterwarnings("default::UserWarning")  # of Inductor, which gives advice
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_modes_on_a_gpu() -> None:
     x, layer = torch.randn(4, 8, device="cuda"), torch.nn.Linear(8, 8, device="cuda")
