@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Training runs for benchmarks: presets with changes, facts behind figures, rates from logs.
 
-Used by bench/train.py with its parts and by bench/bottlenecks.py, in the learner. Each run starts
+Used by bench/train.py and by bench/bottlenecks.py, in the learner. Each run starts
 new workers and a new policy; its first fifth is not measured.
 """
 

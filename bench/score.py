@@ -5,7 +5,6 @@
     python bench/score.py                                       the default run, 7 minutes on two cores: held-out scenes
     python bench/score.py --real DIR --real OTHER --seeds 3      and scenes of WOMD, of all these folders together; three seeds
     python bench/score.py runs/NAME --real DIR                  the checkpoints that a run has kept, without a training
-    python bench/train.py --parts score --minutes 30            the same, with other figures of training
 
 The clock starts before the trainer is made: starting workers and compiling scenes count, imports do
 not. At each time the policy is copied, which takes milliseconds, after the last update that ends

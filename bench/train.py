@@ -3,7 +3,6 @@
 """Measure training end to end: agent-steps/s, the split of time, and the gain of each technique.
 
     python bench/train.py                                speed of all presets, and the ladder from a naive loop for both envs
-    python bench/train.py --parts presets --seconds 5    threads, workers, backends and buffers side by side (bench/presets.py)
     python bench/train.py --parts ladder --envs tag_grid --seconds 5
     python bench/train.py --device cuda --png train.png
 
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import common, loops, presets, runs
+from bench import common, loops, runs
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.keys import TIME_PARTS
@@ -31,7 +30,7 @@ from puffervec.train.metrics.keys import TIME_PARTS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PARTS = ("speed", "ladder", "presets")
+PARTS = ("speed", "ladder")
 TRAINER = "the trainer"
 
 
@@ -211,7 +210,6 @@ def ladder_panels(results: Mapping[str, Any]) -> list[runs.Panel]:
 MEASURES = {
     "speed": (measure_speed, show_speed, speed_panels),
     "ladder": (measure_ladder, show_ladder, ladder_panels),
-    "presets": (presets.measure_presets, presets.show_presets, presets.panels),
 }
 
 
@@ -235,7 +233,7 @@ def parser() -> argparse.ArgumentParser:
     )
     flags.add_argument("--runs", help="of speed (default: all)")
     flags.add_argument(
-        "--envs", default="tag_grid,drive", help="runs of ladder and presets (default: %(default)s)"
+        "--envs", default="tag_grid,drive", help="runs of the ladder (default: %(default)s)"
     )
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
     flags.add_argument("--png", type=Path, help="where the picture goes (default: beside the JSON)")

@@ -20,9 +20,7 @@ from bench import (
     checks,
     defaults,
     limits,
-    presets,
     runs,
-    sampling,
     saves,
     train,
     uneven,
@@ -70,7 +68,7 @@ def line(seconds: float, step: int, env: float) -> dict[str, float]:
     }
 
 
-# ---- training (bench/runs.py, train.py, presets.py, defaults.py) ---------------------------------
+# ---- training (bench/runs.py, train.py, defaults.py) ---------------------------------
 
 
 def test_rates_leave_the_first_lines_out_and_weigh_by_time() -> None:
@@ -101,14 +99,6 @@ def test_each_row_is_compared_with_what_it_stands_beside() -> None:
         (2, 2),
         (4, 8),
     ]
-    rows = presets.rows(
-        rated({presets.AUTO: [2.0, 4.0], "a": [1.0, 2.0], "b": [4.0, 8.0]}, description="d")
-    )
-    assert [(row["label"], row["over_auto"].median) for row in rows] == [
-        ("b", 2.0),
-        (presets.AUTO, 1.0),
-        ("a", 0.5),
-    ]
     row = bottlenecks.row(
         "copies", "what", "off", "on", rated({"off": [100.0, 200.0], "on": [50.0, 100.0]})
     )
@@ -134,33 +124,6 @@ def test_candidates_are_scored_by_means_over_tasks_of_means_over_seeds() -> None
         ("x", 0.75, 0.5),
     ]
     assert rows[1]["scores"] == {"a": [0.0, 10.0], "b": [10.0]}
-
-
-def test_one_thread_is_for_roll_outs_only() -> None:
-    seen = {}
-
-    def prepare(trainer: Trainer) -> None:
-        presets.one_thread(trainer)
-        seen["threads"] = (trainer.collector.rollout.pool.count, trainer.pool.count)
-
-    assert (
-        runs.trained(runs.config_of(runs.Run("probe", SMALL), "cpu"), 0.0, prepare)[
-            "agent_steps_per_s"
-        ]
-        > 0
-    )
-    assert seen["threads"] == (1, 2)
-
-
-@pytest.mark.slow
-def test_every_preset_trains() -> None:
-    for setting in presets.settings().values():
-        assert (
-            presets.sample(runs.Run("probe", {**SMALL, "vec": {"num_envs": 8}}), setting, 0.01)[
-                "agent_steps_per_s"
-            ]
-            > 0
-        )
 
 
 # ---- what training waits for (bench/bottlenecks.py, uneven.py) -----------------------------------
@@ -229,7 +192,7 @@ def test_stragglers_take_the_same_time_on_the_mean_and_are_stepped_three_ways() 
     ) == (1, 2, 4)
 
 
-# ---- machines (bench/limits.py, ceiling.py, checks.py, sampling.py) ------------------------------
+# ---- machines (bench/limits.py, ceiling.py, checks.py) ------------------------------
 
 
 def test_shares_are_of_two_workers_on_the_same_cores() -> None:
@@ -291,18 +254,6 @@ def test_every_check_is_found_once_in_the_sources(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="0 times, not once"):
         checks.cut(tmp_path)
     assert checks.measure("probe", 4, 0.02) > 0 and ceiling.c_loops(preset("probe", 8), 2, 10) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rows", [256, 2048])
-@pytest.mark.parametrize("actions", [20, 91])
-def test_drawing_is_at_least_three_times_as_fast_as_categorical_from_20_choices_on(
-    actions: int, rows: int
-) -> None:
-    """CPU time and turns about, so that a loaded machine changes neither side alone."""
-    with sampling.one_torch_thread():
-        result, _ = sampling.measure(actions, rows, 0.2, 3, lambda text: None)
-    assert result.gain.median >= 3, result
 
 
 # ---- checkpoints (bench/saves.py), pictures ------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from bench import common, compare, figures, foreign_process, limits, presets, runs, scene_compare
+from bench import common, compare, figures, foreign_process, limits, runs, scene_compare
 from bench import compile as compiling
 from bench.limits import Crowd
 from drive_env.generate import generate
@@ -31,7 +31,6 @@ SMALL = {
 }
 SHORT = ("--seconds", "0.001", "--repeats", "1")
 PAUSES = ("--pause-s", "0.01", "--pauses", "1", "--idle-s", "0.05")
-FIVE = "grid, 5 agents, full"
 
 COMMANDS = {
     "drive": ["--presets", "pufferdrive", "--dtypes", "uint8"],
@@ -39,8 +38,6 @@ COMMANDS = {
     "host": [],
     "latency": PAUSES,
     "limits": ["--envs", "tag_grid"],
-    "sampling": ["--actions", "5,20", "--rows", "8"],
-    "tag": ["--parts", "rates,sampling", "--cases", FIVE, "--num-envs", "4", "--workers", "1"],
     "sps": [
         "--num-envs",
         "8",
@@ -58,12 +55,7 @@ SLOW_COMMANDS = {
     "bottlenecks": ["--env", "probe"],
     "plan": ["--policies", "mlp", "--modes", "arena", "--rows", "2"],
     "plan_turns": ["--cases", "cartpole"],
-    "tag": [
-        *"--parts growth,training,chase --most-envs 1 --most-agents 5 --num-envs 4 --seeds 1 "
-        "--chase-seconds 0.1".split(),
-        *("--train-seconds", "0.1", "--train-repeats", "1", "--cases", FIVE),
-    ],
-    "train": ["--parts", "speed,ladder,presets", "--runs", "probe", "--envs", "probe"],
+    "train": ["--parts", "speed,ladder", "--runs", "probe", "--envs", "probe"],
 }
 BAD = [
     ("bottlenecks", "--env nothing", "--env is 'nothing': use one of drive"),
@@ -78,8 +70,6 @@ BAD = [
     ("peers_train", "--tasks Pong", "--tasks has 'Pong': use some of CartPole-v1"),
     ("plan", "--modes fast", "--modes has 'fast': use some of eager, arena"),
     ("sps", "--seconds 0.001 --repeats 1 --envs probe --modes serial --policy-ms -1", "policy"),
-    ("tag", "--parts rate", "--parts has 'rate': use some of rates"),
-    ("tag", "--cases chess", "--cases has 'chess': use some of grid, 5 agents, full"),
     ("train", "--parts sped", "--parts has 'sped': use some of speed"),
 ]
 
@@ -98,7 +88,6 @@ def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
         {"probe": runs.Run("probe", SMALL), "drive": runs.Run("drive", SMALL, "env/score")},
     )
     monkeypatch.setattr(runs, "simulation_half_s", lambda config: 1e-3)
-    monkeypatch.setattr(presets, "settings", lambda: {presets.AUTO: presets.Setting({}, False)})
     monkeypatch.setattr(limits, "ENVS", {"tag_grid": 8})
     monkeypatch.setattr(
         limits,
