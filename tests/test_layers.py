@@ -230,17 +230,3 @@ def test_rooms_of_drive_call_lower_rooms_only(calls: Graph) -> None:
             lower = other.split("/")[2]
             assert room == lower or floor[lower] < floor[room], f"{path} calls {other}"
             assert room == lower or lower != "compile", f"{path} calls {other}"
-
-
-def test_every_c_file_of_drive_has_its_header() -> None:
-    """drive.c has one name, which csrc/envs/env_list.h declares."""
-    folder = ROOT / "csrc/drive"
-    sources = {path for path in folder.rglob("*.c") if path != folder / "drive.c"}
-    assert [path for path in sorted(sources) if not path.with_suffix(".h").exists()] == []
-    for path in sources:
-        header = path.with_suffix(".h").relative_to(ROOT / "csrc").as_posix()
-        first = re.search(r'^#include "(.+)"', path.read_text(), re.MULTILINE)
-        assert first is not None and first[1] == header, path
-        declared = c_code(path.with_suffix(".h"))
-        for name in functions(c_code(path)):
-            assert re.search(rf"\b{name}\(", declared), f"{header} does not declare {name}"

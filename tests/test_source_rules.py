@@ -174,19 +174,6 @@ def test_every_source_begins_with_the_licence() -> None:
     assert missing == []
 
 
-def test_no_tabs_and_no_trailing_blanks() -> None:
-    found = [
-        offence
-        for path in files(".c", ".h", ".py")
-        for offence in offences(path, path.read_text(), r"\t|[ ]$")
-    ]
-    assert found == []
-
-
-def test_text_is_ascii_where_a_compiler_reads_it() -> None:
-    assert [named(path) for path in C_SOURCES if not path.read_bytes().isascii()] == []
-
-
 # ---- C -------------------------------------------------------------------------------------------
 
 
@@ -263,12 +250,6 @@ def test_no_wall_clock() -> None:
     assert [
         o for path in C_SOURCES for o in offences(path, without_comments(path.read_text()), clocks)
     ] == []
-
-
-def test_headers_are_guarded_and_include_base_first() -> None:
-    for path in files(".h", under=("csrc",)):
-        text = without_comments(path.read_text())
-        assert text.count("#pragma once") == 1, named(path)
 
 
 @pytest.fixture(scope="module")

@@ -21,11 +21,6 @@ def test_ratios_are_those_of_the_pairings() -> None:
     assert tag_learning.ratios(found) == {"tags": 3.0, "survival": 0.5}
 
 
-def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tag_learning.main(["--cores", "0"]) == 2
-    assert capsys.readouterr().err.startswith("error: --cores is 0: this process may use 1 to ")
-
-
 @pytest.mark.slow
 def test_both_sides_are_trained_and_matched(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="draws a picture")

@@ -41,39 +41,12 @@ def test_blocks_and_what_they_print() -> None:
     assert shown is not None and shown.text == "old\n" and none is None
 
 
-def test_a_traceback_leads_to_the_line_of_the_page(tmp_path: Path) -> None:
-    line = PAGE.splitlines().index("print(x[0] / 0)") + 1
-    with pytest.raises(AssertionError, match=rf"line {line}, in <module>[\s\S]*ZeroDivisionError"):
-        pages.printed(PAGE, tmp_path)
-    assert pages.printed(PAGE.replace(" / 0", ""), tmp_path) == ["(1, 234) in 2.5 ms\n", "1\n"]
-
-
-def test_medians_go_into_the_page() -> None:
-    runs = [
-        [f"{a:,} at {b:4.1f} us, (1, 2)\n", ""] for a, b in ((999, 1.5), (2000, 22.5), (1500, 9.0))
-    ]
-    changed = pages.with_medians(PAGE, runs)
-    assert changed == PAGE.replace("old\n", "1,500 at  9.0 us, (1, 2)\n")
-
-
-def test_a_page_says_where_its_figures_come_from() -> None:
-    table = "<!-- table t -->\nrow\n<!-- end -->"
-    page = f"above\n\n<!-- measured -->\n<!-- end -->\n\n{table}\nbelow\n"
-    once = pages.with_origin(page, [["1 us\n"], ["2 us\n"], ["3 us\n"]], 0.02)
-    head, line, tail = once.partition("*Medians of 3 runs: ")
-    assert head == "above\n\n<!-- measured -->\n"
-    assert tail.endswith(page[page.index("<!-- end -->") :])
-    spread = "half the distance of the quartiles is 25 % in the median of the figures"
-    assert f"other programs took 2 %; {spread}" in tail
-    assert pages.with_origin(once, [["1 us\n"], ["2 us\n"], ["3 us\n"]], 0.02).count(line) == 1
-
-
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("[a](page.md#x) [b](none.md) [c](https://example.org)")
     assert pages.missing_links(page) == ["none.md"]
     here = "tests/docs/test_pages.py"
-    text = f"`{here}` `{here}::test_medians_go_into_the_page` `{here}::test_none` `tests/none.py`"
+    text = f"`{here}` `{here}::test_blocks_and_what_they_print` `{here}::test_none` `tests/none.py`"
     assert pages.missing_tests(text) == [f"{here}::test_none", "tests/none.py"]
 
 

@@ -156,7 +156,7 @@ def test_the_steps_to_run_are_chosen_by_name(
 
 def test_the_files_with_gpu_tests_are_named() -> None:
     files = gpu.gpu_test_files()
-    assert "tests/train/test_on_gpu.py" in files and "tests/test_needs.py" not in files
+    assert "tests/train/test_on_gpu.py" in files and "tests/test_env.py" not in files
 
 
 @pytest.mark.gpu

@@ -1,24 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/compat/pufferlib/__init__.py: what the one import reaches, when it loads what, and that
-every name has a test.
+"""puffervec/compat/pufferlib/__init__.py: what the one import reaches, and when it loads
+what.
 """
 
 from __future__ import annotations
 
-import ast
-import importlib
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import puffervec.compat.pufferlib as pufferlib
-
-HERE = Path(__file__).parent
-# Types and constants that the tests of their users cover.
-NO_TEST_OF_THEIR_OWN = {"vector": {"PufferEnv"}}
 
 
 @pytest.mark.parametrize("name", pufferlib.__all__)
@@ -60,16 +53,6 @@ def test_torch_is_loaded_by_pytorch_and_models_only_and_submodules_have_the_alia
         "[]\n['numpy', 'gymnasium']\n['numpy', 'gymnasium', 'torch']\nDefault make EpisodeStats 1\n"
     )
     assert (done.stdout, done.stderr) == (expected, "")
-
-
-@pytest.mark.parametrize("module", pufferlib._MODULES)
-def test_every_public_name_has_a_test(module: str) -> None:
-    tree = ast.parse((HERE / f"test_{module}.py").read_text())
-    tests = " ".join(node.name.lower() for node in tree.body if isinstance(node, ast.FunctionDef))
-    public = set(
-        importlib.import_module(f"puffervec.compat.pufferlib.{module}").__all__
-    ) - NO_TEST_OF_THEIR_OWN.get(module, set())
-    assert {name for name in public if name.lower() not in tests} == set()
 
 
 def test_pufferenv_writes_its_own_arrays_without_buf() -> None:
