@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 import puffervec
@@ -325,6 +326,21 @@ def test_a_compiled_file_is_mapped_where_it_lies(
     assert prepare_scenes(DriveConfig(scenes=str(path))).path == path and not cache.exists()
     other = prepare_scenes(DriveConfig(scenes=str(path), range_m=60.0))
     assert other.path.parent == cache / "scenes" and other.scenes.names == ["1.json", "2.json"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="reads mappings from /proc")
+def test_workers_map_the_file_of_the_set(cache: Path) -> None:
+    """A page counts once, however many workers there are: none of them has a copy of its own."""
+    file = str(prepare_scenes(DriveConfig(scenes="generated:2")).path)
+    with puffervec.make(
+        "drive", env_kwargs={"scenes": "generated:2"}, num_envs=2, num_workers=2
+    ) as vec:
+        vec.reset(seed=0)
+        maps = [
+            [item.rss for item in process.memory_maps() if item.path == file]
+            for process in psutil.Process().children(recursive=True)
+        ]
+    assert sum(any(rss > 0 for rss in one) for one in maps) == 2
 
 
 def test_nothing_in_the_cache_vouches_for_a_large_set(
