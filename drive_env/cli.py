@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-scenes VERB ...`: looks at scene files, converts, makes, fetches and draws them.
-docs/scenes.md describes it.
+"""The command `puffer-scenes`: inspect, convert, generate, fetch and draw scene files.
 
-To add a verb: a function that takes the parsed arguments and returns an exit code, and its parser
-in `parser`.
+docs/scenes.md describes it. To add a verb, write a function that takes the parsed arguments and
+returns an exit code, and declare its parser in `parser`.
 
-Exit codes, as those of `puffer-train`: 0 done, 1 some scenes failed, 2 bad input (one line on
+Exit codes are those of `puffer-train`: 0 done, 1 some scenes failed, 2 bad input (one line on
 standard error), 130 Ctrl-C.
 """
 
@@ -212,9 +211,7 @@ def describe(scene: Scene) -> dict[str, Any]:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Read and compile each scene; print those that cannot be driven, and why, and goals that
-    nothing leads to.
-    """
+    """Read and compile each scene; print why scenes cannot be driven, and unreachable goals."""
     found = list(_each_scene(options.paths, _verdict))
     failed = [(str(path), verdict) for path, verdict in found if isinstance(verdict, str)]
     warnings = {

@@ -63,9 +63,7 @@ def _is_worker() -> bool:
 
 
 def _check_sources(module: Any, build: str) -> None:
-    """Raise ImportError where the module was built from other C sources than those in this source
-    tree or wheel.
-    """
+    """Raise ImportError if the module was built from C sources other than the present ones."""
     built_from = getattr(getattr(module, "lib", None), "PV_SOURCE_CHECK", None)
     expected = (
         _source_check(PACKAGE.parent / "csrc")

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""All errors that puffervec raises on purpose. Each message names the value, what is allowed, and
-what to do.
+"""All errors that puffervec raises on purpose.
+
+Each message names the value, what is allowed, and what to do.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class SceneError(PuffervecError, ValueError):
 
 
 class ActionError(APIUsageError, ValueError):
-    """A batch of actions of the wrong kind, count or shape, or (strict) with values out of range.
+    """Actions of the wrong kind, count or shape, or (strict) with values out of range.
+
     Nothing was sent.
     """
 
@@ -51,8 +53,9 @@ class ClosedError(APIUsageError, RuntimeError):
 
 
 class ForkedError(APIUsageError, RuntimeError):
-    """A vector env that was made before a fork is used in the child, which shares its memory but
-    not its workers.
+    """A vector env that was made before a fork is used in the child.
+
+    The child shares its memory but not its workers.
     """
 
 
@@ -128,20 +131,24 @@ class MissingExtraError(PuffervecError, ImportError):
 
 
 class SpaceMismatchError(ConfigError):
-    """An observation or action that does not fit its space; the message names the path, what was
-    found and what is expected.
+    """An observation or action that does not fit its space.
+
+    The message names the path, the value's description and the expected one.
     """
 
 
 class EnvMismatchError(PuffervecError, AssertionError):
-    """An env and its reference differ (`puffervec.check_env_equal`); the message shows the first
-    difference.
+    """An env and its reference differ (`puffervec.check_env_equal`).
+
+    The message shows the first difference.
 
     Attributes:
-        field: what differs, such as "rewards" or "observations.x". env: index of the env. seed,
-        step: when; step 0 is a reset.
-        actions: of that step, one row per agent; None at a reset. before: the state before, by
-            name, as `poke` takes it.
+        field: what differs, such as "rewards" or "observations.x".
+        env: index of the env.
+        seed: of the episode.
+        step: of the difference; step 0 is a reset.
+        actions: of that step, one row per agent; None at a reset.
+        before: the state before the step, by name, as `poke` takes it.
     """
 
     def __init__(
@@ -161,8 +168,11 @@ class EnvMismatchError(PuffervecError, AssertionError):
 
 
 class InvalidAgentError(PuffervecError, ValueError):
-    """An agent name that the env does not know. Attributes `agent_id` and `agents` (the names it
-    knows).
+    """An agent name that the env does not know.
+
+    Attributes:
+        agent_id: the unknown name.
+        agents: the names that the env knows.
     """
 
     def __init__(self, agent_id: Any, agents: Iterable[Any]) -> None:

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""C envs as PettingZoo parallel envs: one env in this process, dicts by agent name. Runs in the
-learner.
+"""C envs as PettingZoo parallel envs: one env in this process, dicts by agent name.
 
     env = puffervec.pettingzoo.parallel_env("tag_grid", num_taggers=4)
     observations, infos = env.reset(seed=0)
@@ -9,10 +8,10 @@ learner.
         actions = {agent: env.action_space(agent).sample() for agent in env.agents}
         observations, rewards, terminations, truncations, infos = env.step(actions)
 
-An agent is a row of the C env. It is in `agents` from the reset (or the step at which the env first
-gives it a row) until the step that ends its episode, and does not come back before the next reset:
-where rows restart by themselves (the scenes of `drive`), the later episodes are not shown. For many
-copies at full speed use `puffervec.make`, which steps thousands of rows.
+Runs in the learner. An agent is a row of the C env. It is in `agents` from the reset (or the step
+at which the env first gives it a row) until the step that ends its episode, and does not come back
+before the next reset: where rows restart by themselves (the scenes of `drive`), the later episodes
+are not shown. For many copies at full speed use `puffervec.make`, which steps thousands of rows.
 """
 
 from __future__ import annotations
@@ -152,14 +151,16 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         self.state_space = spaces.Box(low, high, low.shape, np.float64)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the space of an agent's observations, always the same object. Raises ConfigError
-        for an unknown agent.
+        """Return the space of an agent's observations, always the same object.
+
+        Raises: ConfigError: an unknown agent.
         """
         return self._space(self.observation_spaces, agent)
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the space of an agent's actions, always the same object. Raises ConfigError for an
-        unknown agent.
+        """Return the space of an agent's actions, always the same object.
+
+        Raises: ConfigError: an unknown agent.
         """
         return self._space(self.action_spaces, agent)
 
@@ -324,11 +325,13 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
     # ---- beside the loop -------------------------------------------------------------------------
 
     def state(self) -> np.ndarray:
-        """Return the whole env's state as one (n,) float64 vector: the readable fields of
-        `vec.spec.state_fields`, flattened.
+        """Return the whole env's state as one (n,) float64 vector.
+
+        It holds the readable fields of `vec.spec.state_fields`, flattened.
 
         Raises:
-            CallOrderError: before the first reset. ClosedError.
+            CallOrderError: before the first reset.
+            ClosedError: the env is closed.
         """
         if not self._seeded:
             raise CallOrderError("state: call reset first")

@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The profiler: how long a policy, any callable, or the phases of training take, what grows with a
-knob, and what waits.
+"""The profiler: what a policy, any callable or training takes, how it scales, and what waits.
 
     from puffervec import profile
 
-    print(profile.latency(lambda: policy(observation))) print(profile.find_syncs(lambda:
-    policy(observation))) print(profile.sweep(lambda n: lambda: policy(observation, num_steps=n),
-    "num_steps", (1, 2, 4, 8)))
+    print(profile.latency(lambda: policy(observation)))
+    print(profile.find_syncs(lambda: policy(observation)))
+    print(profile.sweep(lambda n: lambda: policy(observation, num_steps=n), "num_steps", (1, 2, 4)))
 
 docs/profile.md walks through it; `puffer-train profile` is the same on the command line. Names are
 loaded, and torch with them, when first used.

@@ -1,17 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The rows of a vector env as torch tensors that share its memory. Nothing is copied. Runs in the
-learner.
+"""The rows of a vector env as torch tensors that share its memory.
 
-A tensor here is a view on bytes of the slab, so it is made once and then always shows the newest
-rows:
+Nothing is copied. A tensor here is a view on bytes of the slab, so it is made once and then always
+shows the newest rows:
 
     view = puffervec.TorchView(vec)
     vec.async_reset(seed=0)
     while True:
         vec.recv()
         view.actions.copy_(policy(view.observations))    # straight into the action rows
-        vec.send(None)                                   # they stand in the slab already
+        vec.send(None)                                   # the slab already holds them
+
+Runs in the learner.
 """
 
 from __future__ import annotations

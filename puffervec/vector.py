@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffervec.vector`: PufferLib's vector names (make, Serial, Multiprocessing, reset, step,
-autotune, ...), and VectorEnv.
+"""`puffervec.vector`: PufferLib's vector names, and VectorEnv.
+
+They are make, Serial, Multiprocessing, reset, step, autotune and others.
 """
 
 from puffervec.compat.pufferlib.vector import *  # noqa: F403

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train bench`: how fast a preset trains here, end to end, and where the time goes. Runs in
-the learner.
+"""`puffer-train bench`: measure how fast a preset trains here, and where the time goes.
 
-It trains in a folder that is thrown away. What counts is between the first update after the warm-up
-and the last one.
+It runs in the learner and trains in a temporary folder. The measurement starts with the first
+update after the warm-up and ends with the last update.
 """
 
 from __future__ import annotations
@@ -97,10 +96,11 @@ class Recorder(Dashboard):
 
 
 def measure(config: TrainConfig, seconds: float, signals: StopSignals) -> Speed | None:
-    """Train for a warm-up and `seconds`, and return what happened in the latter; None where a
-    signal stopped it.
+    """Train for a warm-up and `seconds`; return the speed of the latter, None after a signal.
 
-    Raises: ConfigError, SceneError: bad input. TooShort.
+    Raises:
+        ConfigError, SceneError: bad input.
+        TooShort: `seconds` is too short for a measurement.
     """
     from puffervec.train.run.trainer import Trainer
 

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Others beside the one that `puffer-train eval` evaluates: baselines and earlier runs, in one
-table. Imports no torch.
+"""Compare the policy of `puffer-train eval` with baselines and earlier runs, in one table.
+
+Imports no torch.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ TABLE, WHO = "beside", "driver"
 
 
 def asked_for(request: PlayerRequest) -> tuple[PlayerRequest, list[str]]:
-    """Return the request for the one to evaluate, and who is to stand beside it: of an env, the
-    first baseline is the one.
+    """Return the request for the player to evaluate, and the names of those to compare it with.
+
+    If the target is an env rather than a run, the first baseline is the player to evaluate.
     """
     names = [name for name in (request.baseline or "").split(",") if name]
     alone = is_env(request.target) and bool(names)
@@ -63,9 +65,7 @@ def find_other(request: PlayerRequest, who: str, main: Player) -> Player:
 
 
 def side_by_side(report: Report, label: str, others: Sequence[tuple[str, Report]]) -> Report:
-    """Return the report with a table in which the others' totals stand below its own, and what
-    their scores say.
-    """
+    """Return the report with a table that compares its totals with the others', and verdicts."""
     rows: list[Row] = []
     columns = list(report.total or (report.rows[0] if report.rows else ()))[1:]
     for who, found in ((label, report), *others):
@@ -83,9 +83,7 @@ def side_by_side(report: Report, label: str, others: Sequence[tuple[str, Report]
 
 
 def verdict(own: Row, other: Row, score: str) -> str:
-    """Return whether two scores are apart: whether their intervals do not meet. Empty where one of
-    them has none.
-    """
+    """Describe whether the intervals of two scores overlap; empty if one score has no interval."""
     ours, theirs = own[score], other[score]
     if (
         not isinstance(ours, Interval)
@@ -99,11 +97,13 @@ def verdict(own: Row, other: Row, score: str) -> str:
 
 
 def paired(report: Report, who: str, other: Report) -> str:
-    """Return by how much the score is above that of another, part by part, with a 95 % interval
-    over parts; empty where the two have other parts.
+    """Describe the mean difference to another report's score, paired by part.
 
-    The ratio estimator over parts as clusters (Cochran, Sampling Techniques, 6.3), with Student's
-    t. What is hard for both does not count, so this is narrower than what the two intervals leave.
+    The text has a 95 % interval over parts; it is empty if the two reports have different parts.
+
+    The ratio estimator takes parts as clusters (Cochran, Sampling Techniques, 6.3), with Student's
+    t. Parts that are hard for both cancel out, so this interval is narrower than the difference of
+    the two separate intervals.
     """
     pairs = [
         (_scored(a, report), _scored(b, other))
@@ -147,8 +147,9 @@ def _scored(row: Row, report: Report) -> tuple[float, float] | None:
 
 
 def _student(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t (Abramowitz and Stegun 26.7.5, with four terms), within 1
-    % from 2 degrees on.
+    """Return the 97.5 % quantile of Student's t, within 1 % for 2 or more degrees of freedom.
+
+    Source: Abramowitz and Stegun 26.7.5, with four terms.
 
     >>> [round(_student(freedom), 2) for freedom in (3, 10, 30)]
     [3.18, 2.23, 2.04]

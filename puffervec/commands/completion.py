@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train completion SHELL`: completion of `puffer-train` in bash, zsh and fish. Imports no
-torch, and no code of an env.
+"""`puffer-train completion SHELL`: print completion scripts for bash, zsh and fish.
 
-Flags and envs are those that the command itself knows: there is no second list
-(puffervec/system/shells.py has the scripts).
+Imports no torch, and no code of an env. Flags and envs are those that the command itself knows:
+there is no second list (puffervec/system/shells.py has the scripts).
 """
 
 from __future__ import annotations

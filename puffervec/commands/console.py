@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The command `puffer-train`. It imports next to nothing before it can answer Ctrl-C without a
-traceback.
+"""The command `puffer-train`.
+
+It imports next to nothing before it can answer Ctrl-C without a traceback.
 """
 
 from __future__ import annotations

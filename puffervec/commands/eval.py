@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train eval`: evaluates a run or a baseline, prints the results and writes them. Checks
-what it can without torch.
+"""`puffer-train eval`: evaluate a run or a baseline; print the results and write them to files.
+
+It checks as much as possible before it imports torch.
 """
 
 from __future__ import annotations
@@ -135,8 +136,9 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
 
 
 def adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
-    """Return a run's config as the suite has it. Raises: ConfigError: pictures or a suite that the
-    env does not have.
+    """Return a run's config with the changes that the suite makes to it.
+
+    Raises: ConfigError: pictures or a suite that the env does not have.
     """
     own = own_evaluation(config.target)
     suites = {} if own is None else own.suites
@@ -153,8 +155,9 @@ def adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
 def evaluated(
     config: TrainConfig, own: Evaluation | None, actor: Actor, request: EvalRequest
 ) -> Report:
-    """Return the report of an evaluation. Raises: ConfigError: the env's own evaluation refuses it,
-    or returns none.
+    """Evaluate the actor and return the report.
+
+    Raises: ConfigError: the env's own evaluation refuses the request, or returns no report.
     """
     if own is not None:
         suite = own if request.suite is None else own.suites[request.suite]

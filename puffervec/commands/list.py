@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train list`: what there is to choose from, and what it is. Runs in the learner; makes no
-env.
+"""`puffer-train list`: list what can be chosen, with a description of each item.
 
-What things are is the first sentence of their docstring, so there is no second text to keep.
+It runs in the learner and makes no env. Descriptions are the first sentences of docstrings, so
+there is no second text to maintain.
 """
 
 from __future__ import annotations
@@ -69,9 +69,7 @@ def envs() -> Rows:
 
 
 def _description(env: NativeEnv) -> str:
-    """Return the first sentence about an env: of the module of its build function, else of its
-    config.
-    """
+    """Return the first sentence of the docstring of an env's build module, else of its config."""
     generated = f"{env.config.__name__}("  # where a dataclass has no docstring of its own
     own = "" if (env.config.__doc__ or "").startswith(generated) else first_sentence(env.config)
     return first_sentence(inspect.getmodule(env.build)) or own or NO_DOCSTRING

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The actor and the env that `eval`, `render`, `play`, `watch` and `report` share. Checks what it can
-without torch.
+"""The actor and the env that `eval`, `render`, `play`, `watch` and `report` share.
+
+It checks as much as possible before it imports torch.
 """
 
 from __future__ import annotations
@@ -263,8 +264,9 @@ def known_baselines(target: str) -> list[str]:
 
 
 def baseline(target: str, own: Evaluation | None, name: str, seed: int) -> Actor:
-    """Return the baseline of that name, or what "module:Class" makes. Raises: ConfigError: there is
-    none, or it is no actor.
+    """Return the baseline of that name, or the actor that "module:Class" makes.
+
+    Raises: ConfigError: it does not exist, or is not an actor.
     """
     from puffervec.train.act.evaluate import RandomActor
 

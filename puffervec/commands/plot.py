@@ -104,8 +104,9 @@ def read_run(where: str | Path) -> Run:
 
 
 def check_request(runs: Sequence[str], out: Path | None, request: Request) -> Path:
-    """Return where the picture goes: `out`, else plot.png in the folder of a single run, or here
-        for several.
+    """Check the request and return the path of the picture.
+
+    The path is `out`, else plot.png: in the folder of a single run, or here for several runs.
 
     Raises: ConfigError, MissingExtraError: bad input.
     """
@@ -236,8 +237,10 @@ def _figure_legend(
 def _draw_panel(
     axis: Any, panel: Panel, series: Sequence[tuple[Series, str]], request: Request
 ) -> None:
-    """Colours tell series apart, and styles metrics or policies; with one series colours tell these
-    apart.
+    """Draw the curves of a panel.
+
+    With several series, colours distinguish series and line styles distinguish metrics or policies;
+    with a single series, colours distinguish these.
     """
     unit, label = x_axis([run for one, _ in series for run in one.runs], request.x)
     alone = len(series) == 1

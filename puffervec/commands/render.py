@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train render`: replays, films, snapshots and curves of what a policy does, for envs that
-say how they are drawn.
+"""`puffer-train render`: draw what a policy does as a replay, film, snapshot or curves.
+
+It works for envs that define how they are drawn.
 """
 
 from __future__ import annotations
@@ -233,9 +234,7 @@ def _write_films(request: RenderRequest, player: Player, title: str, path: Path,
 
 
 def _name(player: Player) -> str:
-    """Who plays, for others to read: of a run folder that was given with its whole path, its name
-    alone.
-    """
+    """Return the player's label; an absolute run folder in it is shortened to its name."""
     folder = player.folder
     return (
         player.label.replace(str(folder), folder.name)
@@ -330,8 +329,9 @@ def _kind(request: RenderRequest, usual: str) -> str:
 
 
 def _adapted(config: TrainConfig, request: RenderRequest) -> TrainConfig:
-    """Return a run's config as it is evaluated. Raises: ConfigError: a run of another env, an env
-    that cannot be drawn.
+    """Return a run's config as it is evaluated.
+
+    Raises: ConfigError: a run of another env, or an env that cannot be drawn.
     """
     if request.env not in (None, config.target):
         raise ConfigError(f"{request.target} is a run of {config.target!r}, not of {request.env!r}")
@@ -473,8 +473,9 @@ def _plot(
 
 
 def _intervals(found: Recording) -> list[dict[str, Interval]]:
-    """Return the mean of each number over the envs with its 95 % interval, by step; as a share where it is
-    a part of something.
+    """Return, by step, the mean of each number over the envs with its 95 % interval.
+
+    Numbers that are parts of a whole become shares of it.
     """
     from puffervec.train.collect.episodes import mean_interval
 

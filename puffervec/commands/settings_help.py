@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train ENV --help` and `--help-all`: the settings that people change most, and all of
-them. Imports no torch.
+"""`puffer-train ENV --help` and `--help-all`: print the most used settings, or all of them.
+
+Imports no torch.
 """
 
 from __future__ import annotations
@@ -31,9 +32,7 @@ ENV_NAMES = 20  # settings of the env that the short form names
 
 
 def short_help(config: TrainConfig) -> str:
-    """Return the settings of COMMON with their first sentences and what they are for this env, and
-    the names of the env's.
-    """
+    """Return help on the settings of COMMON, with values, and the names of the env's settings."""
     lines = [f"usage: puffer-train {config.target} [flags]", ""]
     for alias, name in ENV_ALIASES.items():
         if hasattr(config.env, name):

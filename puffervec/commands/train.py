@@ -67,8 +67,7 @@ def help_text(usage: str | None = None) -> str:
 
 
 def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]:
-    """Return the config of a run, the checkpoint to go on from, and the one that a new run has its
-    policies from.
+    """Return a run's config, the checkpoint to resume, and the checkpoint to take policies from.
 
     Raises: ConfigError, CheckpointError: bad input, in one line.
     """
@@ -104,8 +103,9 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]
 
 
 def _of_checkpoint(run: str, target: str | None, args: list[str]) -> tuple[Path, TrainConfig]:
-    """Return the checkpoint that is meant, and the config of its run. Only code that the arguments
-    name may be imported.
+    """Return the checkpoint that `run` refers to, and the config of its run.
+
+    Only code that the arguments name may be imported.
     """
     from puffervec.train.run import checkpoint as ckpt
     from puffervec.train.run.find import find_checkpoint
@@ -127,8 +127,9 @@ def _of_checkpoint(run: str, target: str | None, args: list[str]) -> tuple[Path,
 
 
 def _of_warpdrive(path: Path, target: str | None) -> TrainConfig:
-    """Return the config that a WarpDrive file means, and say what it leaves out. Raises:
-    ConfigError.
+    """Return the config that a WarpDrive file describes, and print what it leaves out.
+
+    Raises: ConfigError.
     """
     converted = door("warpdrive", "--warpdrive").read(path, target)
     for line in converted.lines:
@@ -165,9 +166,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 def settings(args: list[str]) -> str:
-    """Return the settings of the env that is named: those that people change most, or with
-    --help-all every one.
-    """
+    """Return help on the named env's most used settings, or with --help-all on all of them."""
     target = flags.take_target(args)
     if target is None:
         return help_text()
@@ -180,9 +179,7 @@ def settings(args: list[str]) -> str:
 
 
 def _make_trainer(config: TrainConfig, checkpoint: Path | None, source: Path | None) -> Trainer:
-    """Make the trainer; where torchrun has started the ranks again, in the run folder that they
-    had.
-    """
+    """Make the trainer; if torchrun has restarted the ranks, reuse their run folder."""
     from puffervec.train.device import ranks
     from puffervec.train.run.trained import initial_policies
     from puffervec.train.run.trainer import Trainer
@@ -211,11 +208,14 @@ def what_there_is(config: TrainConfig) -> list[str]:
 def print_summary(
     config: TrainConfig, folder: Path, steps: int, metrics: Mapping[str, float], final_eval: bool
 ) -> None:
-    """Print the last rates of a run, evaluate it where the env has an evaluation of its own, and
-    say what to try next.
+    """Print a run's last metrics, evaluate it if the env has an evaluation, and suggest next steps.
 
-    Args: steps: agent-steps of the whole run; metrics: of the last update, empty where there was
-        none.
+    Args:
+        config: of the run.
+        folder: of the run.
+        steps: agent-steps of the whole run.
+        metrics: of the last update; empty if there was no update.
+        final_eval: whether to evaluate.
     """
     if metrics:
         rows = [
@@ -266,8 +266,9 @@ def _draws(config: TrainConfig) -> bool:
 
 
 def _evaluate_at_the_end(config: TrainConfig, folder: Path) -> None:
-    """Evaluate a run that is finished and saved, where its env has an evaluation: whatever that
-    does, the run has succeeded.
+    """Evaluate a finished and saved run if its env has an evaluation.
+
+    The run has succeeded even if the evaluation fails.
     """
     try:
         if own_evaluation(config.target) is not None:

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The verbs of `puffer-train`, and how Ctrl-C, SIGTERM and a closed terminal stop them. Each verb has
-its own file, which imports nothing heavy before it runs.
+"""The verbs of `puffer-train`, and how Ctrl-C, SIGTERM and a closed terminal stop them.
+
+Each verb has its own file, which imports nothing heavy before it runs.
 """
 
 from __future__ import annotations
@@ -62,9 +63,7 @@ class StopSignals:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Set back what was there before, unless a signal came: then the process is about to end,
-        without a traceback.
-        """
+        """Restore the previous handlers, unless a signal came: then the process is about to end."""
         for number, handler in self._before.items() if not self.received else ():
             signal.signal(number, handler)
 

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slab seen from Python: its layout as csrc/core/slab.c defines it, and NumPy views on the
-rows.
+"""The slab seen from Python: the layout that csrc/core/slab.c defines, and views on the rows.
 
 Runs in the learner.
 """

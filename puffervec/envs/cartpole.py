@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`cartpole`: Gymnasium's CartPole-v1 in C (csrc/envs/cartpole.c), the teaching env for structure
-of arrays and vector loops.
+"""`cartpole`: Gymnasium's CartPole-v1 in C (csrc/envs/cartpole.c).
+
+It is the teaching env for structures of arrays and vector loops.
 """
 
 from __future__ import annotations

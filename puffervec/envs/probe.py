@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`probe`: the annotated teaching env (csrc/envs/probe.c): its numbers can be computed by hand, and
-it can fail on demand.
+"""`probe`: the annotated teaching env (csrc/envs/probe.c).
+
+Its numbers can be computed by hand, and it can fail on demand.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The trainer: `from puffervec.train import Trainer, TrainConfig`; and what it has trained:
-`load_policy("runs/NAME")`.
+"""The trainer: `Trainer` and `TrainConfig`, and `load_policy("runs/NAME")` for its results.
 
-The only package that imports torch, and only when something that needs it is asked for.
+This is the only package that imports torch, and only when a name that needs it is used.
 """
 
 from __future__ import annotations

@@ -34,7 +34,10 @@ class PufferVectorEnv(VectorEnv):
     def __init__(
         self, env: Any, config: Any, settings: Any = None, *args: Any, **kwargs: Any
     ) -> None:
-        """Raises: APIUsageError: called with the arguments of PufferLib's constructors."""
+        """Make a vector env from `VectorSettings`.
+
+        Raises: APIUsageError: called with the arguments of PufferLib's constructors.
+        """
         if args or kwargs or not isinstance(settings, VectorSettings):
             name = type(self).__name__
             raise APIUsageError(

@@ -38,13 +38,19 @@ class Loss(Protocol):
     def __call__(
         self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool
     ) -> tuple[Tensor, Tensor]:
-        """Return the loss () and the algorithm's figures (len(figures),), float32, each summed over
-        the samples of the batch, weighed by `batch.weights` where there are weights: so
-        microbatches add up to their minibatch.
+        """Return the loss () and the algorithm's figures (len(figures),), float32.
 
-        May run in several threads simultaneously, for different batches. Args: section: of the algorithm,
-        but `entropy_coef` is a tensor () on the device, as it is in this update, where the run has
-        points for it; bf16: run the policy under autocast.
+        Both are sums over the samples of the batch, weighted by `batch.weights` if there are any,
+        so that microbatches add up to their minibatch. This may run in several threads
+        simultaneously, for different batches.
+
+        Args:
+            policy: the policy to train.
+            spec: of its actions.
+            batch: samples of one microbatch.
+            section: of the algorithm. If the run schedules it, `entropy_coef` is a tensor () on the
+                device with the value of this update.
+            bf16: whether to run the policy under autocast.
         """
 
 

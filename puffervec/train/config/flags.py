@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Flags of `puffer-train`, made from the config dataclasses, and the `--config` file. Imports no
-torch.
+"""Flags of `puffer-train`, made from the config dataclasses, and the `--config` file.
 
-A flag's words become the value that a TOML file would have, and are checked like one. Later sources
-win: dataclass defaults, the env's preset, the config of the run that is resumed, the TOML file, the
-flags.
+Imports no torch. A flag's words become the value that a TOML file would have, and are checked like
+one. Later sources win: dataclass defaults, the env's preset, the config of the run that is resumed,
+the TOML file, the flags.
 """
 
 from __future__ import annotations
@@ -66,10 +65,11 @@ ENV_ALIASES = {
 def by_policy(
     config: TrainConfig, given: Sequence[str], flag: str = "--opponent"
 ) -> dict[str, list[str]]:
-    """Return what NAME=WHO or WHO alone say, by policy: WHO alone is for the one policy that is not
-        to be trained.
+    """Return the values of NAME=WHO texts by policy name.
 
-    Raises: ConfigError where that does not tell which policy is meant.
+    WHO alone is for the only policy that is not trained.
+
+    Raises: ConfigError: the policy is ambiguous.
     """
     names = [entry.partition("=")[0] for entry in config.policy.map]
     frozen = [name for name in names if not config.of_policy(name).role.to_train]
@@ -152,8 +152,7 @@ def number(text: str) -> float:
 
 
 def check_integers(table: Any, key: str = "") -> None:
-    """Raise ConfigError for a whole number of more than 64 bits in a table that was read from a
-    file.
+    """Raise ConfigError for integers of more than 64 bits in a table that was read from a file.
 
     TOML has no larger ones either, and Python refuses to print those of more than 4,300 digits.
     """
@@ -218,10 +217,10 @@ def typed_sections(config: TrainConfig) -> list[str]:
 
 
 def take_prefixed(argv: list[str], prefix: str) -> dict[str, str]:
-    """Remove every flag that begins with `prefix` and its value from argv; return the values by the
-    rest of the name, with _.
+    """Remove every flag that begins with `prefix`, and its value, from argv.
 
-    Raises: ConfigError where a value is missing.
+    Returns: the values by the rest of the flag's name, with underscores.
+    Raises: ConfigError: a value is missing.
     """
     parser = Parser(prog="puffer-train", add_help=False)
     for flag in dict.fromkeys(word.partition("=")[0] for word in argv if word.startswith(prefix)):
@@ -232,9 +231,10 @@ def take_prefixed(argv: list[str], prefix: str) -> dict[str, str]:
 
 def take_policies(argv: list[str]) -> dict[str, dict[str, Any]]:
     """Remove every `--policies.NAME.KEY VALUE...` from argv; return the values by policy and key.
+
     Several words are a list.
 
-    Raises: ConfigError where a name or a value is missing.
+    Raises: ConfigError: a name or a value is missing.
     """
     found: dict[str, dict[str, Any]] = {}
     at = 0
@@ -266,11 +266,14 @@ def json_list(text: str) -> Any:
 
 
 def plain_value(text: str) -> bool | int | float | str:
-    """Return text as true or false, a whole number, a number, or else text. Quotes inside the value
-        keep it text: '"3"'.
+    """Return text as true or false, a whole number, a number, or else text.
 
-    >>> plain_value("true"), plain_value("-3"), plain_value("1e-3"), plain_value("map3"), plain_value('"3"')
-    (True, -3, 0.001, 'map3', '3')
+    Quotes inside the value keep it text: '"3"'.
+
+    >>> plain_value("true"), plain_value("-3"), plain_value("1e-3"), plain_value('"3"')
+    (True, -3, 0.001, '3')
+    >>> plain_value("map3")
+    'map3'
     """
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
@@ -314,8 +317,9 @@ def settled(config: TrainConfig, args: Sequence[str]) -> TrainConfig:
 
 
 def of_algorithm(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
-    """Return the config with the algorithm that argv names, and so with its settings. Raises:
-    ConfigError: there is none.
+    """Return the config with the algorithm that argv names, and so with its settings.
+
+    Raises: ConfigError: the algorithm is unknown.
     """
     name = peek(argv, "--train.algorithm")
     return config if name is None else config.merged({"train": {"algorithm": name}})
@@ -394,8 +398,9 @@ def from_words(words: str | Sequence[str], hint: Any) -> Any:
 
 
 def from_text(text: str, hint: Any) -> Any:
-    """Return text as the TOML value that a setting of this type takes; text that is not one stays
-    text, which TrainConfig.merged refuses.
+    """Return text as the TOML value that a setting of this type takes.
+
+    Text that does not parse stays text, which TrainConfig.merged refuses.
 
     >>> [from_text("1e5", kind) for kind in (int, float, str, int | Literal["auto"])]
     [100000, 100000.0, '1e5', 100000]
@@ -429,8 +434,9 @@ def _numbers_of(word: str) -> list[str]:
 
 
 def _nearest(flag: str, known: list[str]) -> str:
-    """Return what to do about an unknown flag. For one of the env no flag of another section is
-    proposed, since the verb may not take it.
+    """Return what to do about an unknown flag.
+
+    For an env flag it proposes only flags of the env, since the verb may not take others.
     """
     other = OTHER_NAMES.get(flag.rpartition(".")[2].lstrip("-").replace("-", "_"), "").replace(
         "_", "-"

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class RaySection:
-    """Hosts that play rollouts for the learner, over Ray; each runs the envs of vec. Needs the
-    extra ray.
+    """Hosts that play rollouts for the learner, over Ray; each runs the envs of vec.
+
+    Needs the extra ray.
     """
 
     address: str = ""
@@ -53,8 +54,11 @@ class RaySection:
         positive("ray", self, "wait_s")
 
     def check_with(self, train: TrainSection, used: Iterable[str]) -> None:
-        """Raise ConfigError for settings that hosts cannot do. Args: used: the algorithms of the
-        policies.
+        """Raise ConfigError for settings that hosts do not support.
+
+        Args:
+            train: the run's training section.
+            used: names of the policies' algorithms.
         """
         if not self.address:
             return

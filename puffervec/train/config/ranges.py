@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The space that a sweep searches: ranges and choices of settings, as flags write them. Imports
-neither torch nor optuna.
+"""The space that a sweep searches: ranges and choices of settings, as flags write them.
 
---sweep.train.lr 1e-4:1e-2:log           from the first to the second number, drawn on a logarithmic scale
---sweep.train.gamma 0.95:0.999           ... evenly
---sweep.train.update-epochs 1/2/4        one of these
---sweep.policy.hidden 64,64/128,128      one of these lists
+Imports neither torch nor optuna.
+
+--sweep.train.lr 1e-4:1e-2:log         from the first to the second number, on a logarithmic scale
+--sweep.train.gamma 0.95:0.999         ... evenly
+--sweep.train.update-epochs 1/2/4      one of these
+--sweep.policy.hidden 64,64/128,128    one of these lists
 """
 
 from __future__ import annotations
@@ -59,11 +60,12 @@ Space = dict[str, Searched]  # By key, as "train.lr".
 def build_space(
     config: TrainConfig, given: Mapping[str, str], names: Sequence[str] | None = None
 ) -> Space:
-    """Return what a sweep searches: the env's usual ranges, those in `given` over them; of these
-        only `names` where given.
+    """Return the space of a sweep: the env's usual ranges, overridden by those in `given`.
 
-    Raises: ConfigError: an unknown key, a text that is no range, or a value that the setting does
-        not take.
+    `names` restricts it to these settings.
+
+    Raises: ConfigError: an unknown key, a text that is not a range, or a value that the setting
+        does not take.
     """
     own = training_of(
         config.target

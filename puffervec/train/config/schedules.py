@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Settings that may change over a run: a number, or points [[step, value], ...] joined by straight
-lines. Imports no torch.
+"""Settings that may change over a run: a number, or points that are joined by straight lines.
 
-lr = 1e-3                              the same all the time
-lr = [[0, 1e-3], [1_000_000, 1e-4]]    from the first to the second within a million agent-steps, then the second
+Imports no torch.
+
+lr = 1e-3                              constant
+lr = [[0, 1e-3], [1_000_000, 1e-4]]    falls for a million agent-steps, then stays at 1e-4
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ Schedule = (
 
 
 def value_at(schedule: Schedule, steps: int) -> float:
-    """Return the value after `steps` agent-steps; before the first point its value, after the last
-    one that one's.
+    """Return the value after `steps` agent-steps.
 
-    Two points of the same step are a jump: the later one holds from there on.
+    It is constant before the first point and after the last one. Two points of the same step are a
+    jump: the later one holds from there on.
 
     >>> [value_at(((100, 1.0), (200, 0.0)), steps) for steps in (0, 150, 300)], value_at(0.5, 7)
     ([1.0, 0.5, 0.0], 0.5)
@@ -42,8 +43,9 @@ def value_at(schedule: Schedule, steps: int) -> float:
 
 
 def converted(value: Any, key: str) -> Schedule:
-    """Return a TOML or JSON value as a schedule. Raises: ConfigError naming `key`, and the point
-    that is wrong.
+    """Return a TOML or JSON value as a schedule.
+
+    Raises: ConfigError: names `key` and the point that is wrong.
     """
     if _is_number(value):
         return float(value)

@@ -81,8 +81,10 @@ class VecSection:
     ends."""
 
     def resolved(self, python: bool) -> VecSection:
-        """Return the section with backend and num_buffers decided. python: the envs are written in
-        Python.
+        """Return the section with `backend` and `num_buffers` resolved.
+
+        Args:
+            python: whether the envs are written in Python.
         """
         asked = self.num_workers != "auto" or self.num_buffers not in ("auto", 1) or self.batch_size
         if self.backend == "auto" and python and self.num_envs < FEWEST_FOR_WORKERS and not asked:
@@ -200,18 +202,22 @@ class TrainSection:
             raise ConfigError(f"train.seed is {self.seed}: must be below 2**62")
 
     def lr_at(self, agent_steps: int, used: float) -> float:
-        """Return the step size after this many agent-steps. Args: used: share of the budget that is
-        gone, 0 to 1.
+        """Return the learning rate after this many agent-steps.
+
+        Args:
+            agent_steps: of the run so far.
+            used: share of the budget that is used, 0 to 1.
         """
         lr = schedules.value_at(self.lr, agent_steps)
         return lr * (1.0 - 0.9 * used) if self.anneal_lr and not isinstance(self.lr, tuple) else lr
 
     def of_algorithm(self, name: str) -> TrainSection:
-        """Return the settings of another algorithm. Those that both have keep their values, but for
-        defaults of this one, and where the other has a default of its own for what all algorithms
-        share: a preset was chosen without it.
+        """Return the settings of another algorithm.
 
-        Raises: ConfigError for an unknown algorithm.
+        Shared settings keep their values, except defaults of this algorithm for which the other
+        has its own default: a preset was chosen without it.
+
+        Raises: ConfigError: an unknown algorithm.
         """
         kind = algorithms.get(name).section
         taken = {field.name for field in dataclasses.fields(kind)} - own_defaults(name)
@@ -381,13 +387,18 @@ class TrainConfig:
 
     @classmethod
     def of(cls, target: str | Callable[..., Any], **tables: Table) -> TrainConfig:
-        """Build a config from an env, its preset and tables: `TrainConfig.of("tag_grid",
-            train={"seed": 3})`.
+        """Build a config from an env, its preset and tables.
 
-        Args: target: name of a C env, Gymnasium id, "module:factory", or a callable that makes a
-            gymnasium.Env or a PettingZoo ParallelEnv; tables: env (a callable's keyword arguments),
-            vec, train, policy, policies (by policy), ray, log.
-        Raises: ConfigError for an unknown env, table or key, or a value of another kind.
+            TrainConfig.of("tag_grid", train={"seed": 3})
+
+        Args:
+            target: name of a C env, Gymnasium id, "module:factory", or a callable that makes a
+                gymnasium.Env or a PettingZoo ParallelEnv.
+            **tables: env (a callable's keyword arguments), vec, train, policy, policies (by
+                policy), ray, log.
+
+        Raises:
+            ConfigError: an unknown env, table or key, or a value of another kind.
         """
         config = cls.bare(target)
         return config.merged(targets.training_of(config.target).preset or targets.GENERIC).merged(
@@ -396,10 +407,11 @@ class TrainConfig:
 
     @classmethod
     def bare(cls, target: str | Callable[..., Any]) -> TrainConfig:
-        """Return the config of an env without its preset; nothing is made yet, but modules are
-        imported.
+        """Return the config of an env without its preset.
 
-        Raises: ConfigError for an unknown env.
+        This makes no env but imports modules.
+
+        Raises: ConfigError: an unknown env.
         """
         if not isinstance(target, str):
             name = targets.name_of(target)
@@ -419,8 +431,9 @@ class TrainConfig:
 
     @property
     def learned_envs(self) -> int:
-        """Envs whose rows an update of a rank learns from: those of the vec env, or of the hosts
-        whose segments it takes.
+        """Number of envs whose rows an update of a rank learns from.
+
+        They are those of the vec env, or of the hosts whose segments the update takes.
         """
         return self.vec.num_envs * self.ray.learned_segments
 
@@ -533,9 +546,7 @@ class TrainConfig:
         return plain | {"policies": _plain(self.policies)}
 
     def check(self) -> None:
-        """Raise ConfigError for values that cannot work, as far as they can be told without the
-        env.
-        """
+        """Raise ConfigError for values that cannot work, as far as can be known without the env."""
         _check_whole("log", self.log)
         _check_whole("ray", self.ray)
         self.ray.check()
@@ -594,9 +605,7 @@ class TrainConfig:
 
 
 def _check_whole(section: str, settings: Any) -> None:
-    """Raise ConfigError where a setting that counts something is no whole number; a TOML file may
-    hold anything.
-    """
+    """Raise ConfigError for a count that is not a whole number; a TOML file may hold anything."""
     for setting in dataclasses.fields(settings):
         value = getattr(settings, setting.name)
         if setting.type in ("int", int) and (
@@ -673,11 +682,10 @@ def _of_one(section: Any, table: Table, path: str) -> Any:
 
 
 def replace_from_table(instance: Any, table: Table, path: str) -> Any:
-    """Return `instance` (a dataclass) with the table's values, each checked against its field's
-    type hint.
+    """Return `instance` (a dataclass) with the table's values, checked against its type hints.
 
-    What it took from a preset of its own (`unresolved`) is taken anew, since the table may choose
-    another one.
+    Values that it took from its own preset (`unresolved`) are resolved again, since the table may
+    choose another preset.
 
     Raises: ConfigError naming `path.key`.
     """

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The env that a run trains in: a C env by name, or a Python env by Gymnasium id, "module:factory" or a
-function. Imports no torch.
+"""The env that a run trains in: a C env, or a Python env by id, "module:factory" or function.
 
-All that the trainer needs to know before a worker starts is found out here, in the learner: each
-refusal is a ConfigError.
+Imports no torch. All that the trainer needs to know before a worker starts is determined here, in
+the learner: each refusal is a ConfigError.
 """
 
 from __future__ import annotations
@@ -53,10 +52,11 @@ GENERIC: dict[str, dict[str, Any]] = {
 
 
 def native_env(target: str) -> NativeEnv | None:
-    """Return the C env of that name, built-in or of an installed package; None where `target` can
-    only be a Python env.
+    """Return the C env of that name, built-in or of an installed package.
 
-    Raises: ConfigError where it is neither.
+    Returns None if `target` can only be a Python env.
+
+    Raises: ConfigError: it is neither.
     """
     if ":" in target:
         return None
@@ -84,16 +84,18 @@ def training_of(target: str) -> Training:
 
 
 def own_evaluation(target: str) -> Evaluation | None:
-    """Return the evaluation that a C env brings; None for all others. Raises: ConfigError: see
-    `NativeEnv.own_evaluation`.
+    """Return the evaluation that a C env brings; None for all other envs.
+
+    Raises: ConfigError: see `NativeEnv.own_evaluation`.
     """
     native = native_env(target)
     return None if native is None else native.own_evaluation()
 
 
 def as_evaluated(config: TrainConfig) -> TrainConfig:
-    """Return a run's config with the settings that its env's own evaluation changes: drive's
-    held-out scenes.
+    """Return a run's config with the settings that its env changes for evaluation.
+
+    `drive`, for instance, takes its held-out scenes.
     """
     own = own_evaluation(config.target)
     return (
@@ -122,8 +124,7 @@ def maker(target: str, creator: Callable[..., Any] | None = None) -> Callable[..
 
 
 def name_of(creator: Callable[..., Any]) -> str:
-    """Return "module:function" for a callable, as `maker` takes it where it can be found by that
-    name.
+    """Return "module:function" for a callable, which `maker` takes if it can import that name.
 
     >>> name_of(native_env)
     'puffervec.train.config.target:native_env'
@@ -139,11 +140,13 @@ def leads_to(name: str, creator: Callable[..., Any]) -> bool:
 
 
 def env_spec(config: TrainConfig) -> EnvSpec:
-    """Return what the env says about its rows, without starting a worker. A Python env is made here
-    once, and closed.
+    """Return the env's description of its rows, without starting a worker.
 
-    Raises: ConfigError, SceneError where the env refuses its settings or data, cannot be made, or
-    has spaces that no policy here can be trained with.
+    A Python env is made here once, and closed.
+
+    Raises:
+        ConfigError, SceneError: the env refuses its settings or data, cannot be made, or has spaces
+            that no policy here can be trained with.
     """
     native = native_env(config.target) if config.creator is None else None
     if native is None:
@@ -160,8 +163,9 @@ def env_spec(config: TrainConfig) -> EnvSpec:
 
 
 def _checked(native: NativeEnv, settings: Any, spec: EnvSpec) -> EnvSpec:
-    """Raise ConfigError where fields of a C env's rows cannot be addressed as tensors, else return
-    `spec` with agent names.
+    """Return `spec` with the agents' names.
+
+    Raises: ConfigError: fields of a C env's rows cannot be addressed as tensors.
     """
     types = () if native.row_types is None else native.row_types(settings)
     names, groups = iter([native.agent_types[kind] for kind in types]), []

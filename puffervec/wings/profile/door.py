@@ -111,8 +111,9 @@ def options(parser: Parser) -> None:
 
 
 def parse(args: list[str]) -> Request:
-    """Return the request that the arguments make; those of a run are in its `left`. Raises:
-    ConfigError.
+    """Parse the arguments into a request; a run's arguments are in its `left`.
+
+    Raises: ConfigError.
     """
     return _request(VERB.parse(args))
 

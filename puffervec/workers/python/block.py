@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Python envs behind the function table of csrc/contract/env.h, so that the C worker loop can call
-them.
+"""Python envs behind the function table of csrc/contract/env.h, for the C worker loop to call.
 
 Channel, slab, errors, timing and backends are therefore the same as for C envs. A turn costs one
 call into Python, whatever the number of envs. Runs in worker processes, and in the learner for the
