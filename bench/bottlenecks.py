@@ -5,12 +5,13 @@
 python bench/bottlenecks.py                     drive's preset on a CPU
 python bench/bottlenecks.py --device cuda --env tag_grid
 
-synchronisation   at every turn the host waits for the device and reads a number back (on a CPU it only reads the number)
+synchronisation   at every turn the host waits for the device and reads a number back (on a CPU it
+                  only reads the number)
 copies            the slab is not page-locked (on a CPU, the rows are copied once more instead)
-shared device     at every turn the policy's device multiplies matrices for about as long as simulating a half takes, in place
-                  of a simulator on that device
-stragglers        Python envs with log-normal step times, compared with constant ones of the same mean: all envs at once, two
-                  halves, and first come, first served
+shared device     at every turn the policy's device multiplies matrices for about as long as
+                  simulating a half takes, in place of a simulator on that device
+stragglers        Python envs with log-normal step times, compared with constant ones of the same
+                  mean: all envs in one batch, two halves, and first come, first served
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def share_device(trainer: Trainer, seconds: float) -> Callable[[], None]:
 
 
 def _product_s(matrix: torch.Tensor, count: int = 200) -> float:
-    """Return the seconds that one of many products takes; on one thread of a CPU, as in a rollout."""
+    """Return the seconds per matrix product, on one thread of a CPU as in a rollout."""
     with one_torch_thread():
         for warm in (True, False):
             begin, x = time.perf_counter(), matrix
@@ -146,7 +147,7 @@ def put_on(vec: Any, burden: Callable[[], None]) -> None:
 
 
 def straggler_config(even: bool, vec: Mapping[str, Any], device: str) -> TrainConfig:
-    """Return a run whose envs have constant or log-normal step times, stepped in one of three ways."""
+    """Return a run whose envs have constant or log-normal step times, with the given `vec`."""
     run = runs.Run("bench.uneven:uneven_env", {"env": {"even": even}})
     config = runs.config_of(run, device)
     return config.merged(
@@ -261,8 +262,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     progress.clear()
     cells = [
-        (r["cause"], r["what"], str(r["off"]), str(r["on"]), f"{100 * (1 - r['left'].median):+.1f}%",
-         f"{100 * r['left'].spread:.0f}%", *runs.fact_cells(r["facts"]))
+        (r["cause"], r["what"], str(r["off"]), str(r["on"]),
+         f"{100 * (1 - r['left'].median):+.1f}%", f"{100 * r['left'].spread:.0f}%",
+         *runs.fact_cells(r["facts"]))
         for r in rows
     ]  # fmt: skip
     common.print_table(

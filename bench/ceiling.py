@@ -6,7 +6,7 @@ No vector env is involved. Two cores seldom do twice the work of one: they share
 bandwidth and sometimes a physical core. So a vector env is compared with as many simultaneous loops
 as it has workers, measured in the same run.
 
-    python -m bench.ceiling '{"name": "tag_grid", ...}' COPY TURNS     one such loop; started by c_loops
+    python -m bench.ceiling '{"name": "tag_grid", ...}' COPY TURNS    one such loop, for c_loops
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Measure the cost of a release build's checks: steps/s as shipped (A) and without checks (B).
 
-    python bench/checks.py                       probe, tag_grid, drive and a Python env; the target is less than 2 %
+    python bench/checks.py    probe, tag_grid, drive and a Python env; the target is less than 2 %
     python bench/checks.py --envs drive --repeats 15
 
 A and B take turns. B checks neither actions nor the order of calls nor the floating-point mode, and
@@ -69,7 +69,8 @@ CUTS: tuple[tuple[str, str, str], ...] = (
     (
         "puffervec/vec/vector_env.py",
         "        if turns.state[half] is not HELD:\n            turns.refuse_send(half)\n"
-        '        if self.autoreset_mode == "disabled":\n            turns.refuse_over(half)\n        self._step_half',
+        '        if self.autoreset_mode == "disabled":\n            turns.refuse_over(half)\n'
+        "        self._step_half",
         "        self._step_half",
     ),
     (

@@ -76,7 +76,10 @@ def figure(samples: Iterable[float]) -> Figure:
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> Figure:
-    """Return the figure of over[i] / under[i]. Dividing samples of the same repeat cancels drift."""
+    """Return the figure of over[i] / under[i].
+
+    Dividing samples of the same repeat cancels drift.
+    """
     return figure(a / b for a, b in zip(over, under, strict=True))
 
 
@@ -300,7 +303,7 @@ def origin(facts: Mapping[str, Any]) -> str:
 
 
 def command_line() -> str:
-    """Return the running command as one would type it in the project's folder; see `without_path`."""
+    """Return the running command as typed in the project's folder; see `without_path`."""
     script = Path(sys.argv[0])
     try:
         shown = str(script.resolve().relative_to(ROOT))

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Compare two commands, or one command on two git revisions, run alternately: is B faster than A?
 
-    python bench/compare.py --a "python one.py" --b "python other.py"                  wall time
-    python bench/compare.py --a "..." --b "..." --metric results.0.step_us.median      a number in {json}
+    python bench/compare.py --a "python one.py" --b "python other.py"    wall time
+    python bench/compare.py --a "..." --b "..." --metric results.0.step_us.median
     python bench/compare.py --revisions HEAD~1 WORK --metric results.rows.2.iteration_us.median --
         \\ python bench/sps.py --envs tag_grid --modes multiprocess --repeats 1 --json {json}
 

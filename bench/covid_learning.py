@@ -4,7 +4,7 @@
 
 States and planner are trained together, then replaced by random and idle ones.
 
-    python bench/covid_learning.py                       ten minutes of training on two cores, then the pairings
+    python bench/covid_learning.py    ten minutes of training on two cores, then pairings
     python bench/covid_learning.py --minutes 2 --png covid.png
 
 Social welfare is the planner's objective: the sum of its rewards over an episode of 540 days. The
@@ -172,9 +172,9 @@ def ratios(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """Return what is compared.
 
     >>> one = {"social_welfare": 300.0, "states_return": 200.0}
-    >>> ratios({name: one for name in PAIRINGS} | {"trained": {"social_welfare": 450.0, "states_return": 300.0}})[
-    ...     "social welfare over random"
-    ... ]
+    >>> trained = {"social_welfare": 450.0, "states_return": 300.0}
+    >>> pairings = {name: one for name in PAIRINGS} | {"trained": trained}
+    >>> ratios(pairings)["social welfare over random"]
     1.5
     """
     return {

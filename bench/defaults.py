@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Find settings that suit an unknown env: train small envs of different kinds with candidates.
 
-    PYTHONPATH=FOLDER python bench/defaults.py          FOLDER has box2d, pygame and examples/out_of_tree (pip install --target)
+    PYTHONPATH=FOLDER python bench/defaults.py
     python bench/defaults.py --tasks CartPole-v1,cartpole --candidates generic
+
+FOLDER has box2d, pygame and examples/out_of_tree (pip install --target FOLDER).
 
 Each candidate overrides settings of GENERIC in puffervec/train/config/target.py. A score is the
 mean return of 50 episodes with the likeliest actions after the task's budget of agent-steps. It
@@ -65,7 +67,8 @@ TASKS = {
 BEFORE: Tables = {  # what C envs were given before there was one preset
     "vec": {"num_envs": 16},
     "train": {
-        "horizon": 64, "update_epochs": 2, "gamma": 0.98, "value_coef": 1.0, "entropy_coef": 0.01, "scale_rewards": False,
+        "horizon": 64, "update_epochs": 2, "gamma": 0.98,
+        "value_coef": 1.0, "entropy_coef": 0.01, "scale_rewards": False,
     },
     "policy": {"normalize": False},
 }  # fmt: skip
@@ -145,7 +148,8 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
     score = rates.episode_return[0]
     share = (score - task.random) / (task.good - task.random)
     return {
-        "task": name, "candidate": candidate, "seed": seed, "score": score, "share": min(1.0, max(0.0, share)),
+        "task": name, "candidate": candidate, "seed": seed,
+        "score": score, "share": min(1.0, max(0.0, share)),
         "logged_return": metrics[EPISODE_RETURN], "seconds": seconds,
     }  # fmt: skip
 

@@ -3,7 +3,7 @@
 """Measure drive on one core: agent-steps/s, where time goes, what bounds it, how it grows.
 
     python bench/drive.py --scenes ../shared/data/scenes --only 407,325,792d65eb,a5c44223,Town01
-    python bench/drive.py --peer DIR       # next to PufferDrive's core, compiled from its C sources in DIR, on the same scenes
+    python bench/drive.py --peer DIR    # compared with PufferDrive's core, compiled from DIR
 
 Each scene fills one env with the vehicles that move in it; all of them stay to the end, and actions
 are random. Rates are by scene, preset and type of row, per second of CPU time of the single thread,
@@ -52,7 +52,8 @@ PUBLISHED = {"_407": 448e3, "_325": 471e3, "792d65eb": 481e3, "a5c44223": 350e3,
 BUFFER_BYTES = 1 << 25
 CACHED_BYTES = 1 << 18
 RATE_COLUMNS = (
-    "scene", "agents", "preset", "type", "agent-steps/s", "GB/s", "of stored", "in cache", "peer", "ratio", "published"
+    "scene", "agents", "preset", "type", "agent-steps/s", "GB/s",
+    "of stored", "in cache", "peer", "ratio", "published"
 )  # fmt: skip
 FOLLOWING_COLUMNS = ("scene", "followers", "ns/follower", "us/step with logs", "us/step with IDM")
 PHASES = {
@@ -154,8 +155,10 @@ def measure_scene(
             )
             found.append(Rate(
                 path.stem, agents, preset, dtype, median, median.median * row_bytes,
-                *(median.median / stored_rows(row_bytes, min(seconds, 0.3), size) for size in (BUFFER_BYTES, CACHED_BYTES)),
-                common.figure(theirs) if theirs else None, common.ratio(ours, theirs) if theirs else None, published,
+                *(median.median / stored_rows(row_bytes, min(seconds, 0.3), size)
+                  for size in (BUFFER_BYTES, CACHED_BYTES)),
+                common.figure(theirs) if theirs else None,
+                common.ratio(ours, theirs) if theirs else None, published,
             ))  # fmt: skip
     return found
 
@@ -184,8 +187,9 @@ def _ns(path: Path, seconds: float, **settings: Any) -> float:
 
 
 def following(path: Path, seconds: float) -> tuple[str, ...]:
-    """Measure what vehicles that drive by IDM cost: beside one agent, against the same vehicles on their
-        log, in turns.
+    """Measure the cost of vehicles that drive by IDM, next to one agent.
+
+    The same vehicles on their logs are measured in alternation.
 
     Returns: scene, followers in a mean step, ns per follower and step, us per step of the env with
         the log and with followers.
@@ -255,8 +259,10 @@ def growth(seconds: float, preset: str) -> list[tuple[str, ...]]:
             )
     for agents in (8, 64, 512):
         with opened("generated:8", num_agents=agents, observation=preset) as vec:
-            lines.append((f"one env of {agents} rows", f"{1e9 / rate(vec, seconds):.0f}", f"{vec.spec.save_bytes / 1024:.0f}",
-                          f"{vec.spec.groups[0].observation_bytes * agents / 1024:.0f}", ""))  # fmt: skip
+            lines.append((f"one env of {agents} rows", f"{1e9 / rate(vec, seconds):.0f}",
+                          f"{vec.spec.save_bytes / 1024:.0f}",
+                          f"{vec.spec.groups[0].observation_bytes * agents / 1024:.0f}",
+                          ""))  # fmt: skip
     return lines
 
 
@@ -284,7 +290,8 @@ def show(rates: Sequence[Rate]) -> None:
     """Print the table of rates."""
     common.print_table("agent-steps per second of CPU time of one core", RATE_COLUMNS, [
         (
-            r.scene[-24:], str(r.agents), r.preset, r.dtype, str(r.agent_steps_per_s), f"{r.bytes_per_s / 1e9:.1f}",
+            r.scene[-24:], str(r.agents), r.preset, r.dtype,
+            str(r.agent_steps_per_s), f"{r.bytes_per_s / 1e9:.1f}",
             f"{100 * r.stored:.0f}%", f"{100 * r.stored_in_cache:.0f}%",
             str(r.peer) if r.peer else "-", f"{r.ratio.median:.2f}" if r.ratio else "-",
             common.number(r.published) if r.published else "-",
@@ -333,7 +340,8 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     common.print_table("following by IDM (others=idm)", FOLLOWING_COLUMNS, followed, [remark])
     grown = growth(options.seconds, presets[0])
     common.print_table(
-        f"growth and memory, {presets[0]}", ("what", "ns/agent-step", "env kB", "rows kB", "scene kB"), grown,
+        f"growth and memory, {presets[0]}",
+        ("what", "ns/agent-step", "env kB", "rows kB", "scene kB"), grown,
         ["env: its state; rows: its observations; scene: in the file that all workers map"],
     )  # fmt: skip
     return {

@@ -58,8 +58,9 @@ def version(folder: Path) -> str:
 
 
 class Peer:
-    """Return the compiled core. Raises: ConfigError: no sources in the folder, no raylib headers, or they
-    do not compile.
+    """The compiled core of PufferDrive.
+
+    Raises: ConfigError: no sources in the folder, no raylib headers, or they do not compile.
     """
 
     def __init__(self, folder: Path, headers: Path | None) -> None:
@@ -122,7 +123,7 @@ def _around(folder: Path) -> Sequence[Path]:
 
 
 def map_bytes(scene: Scene) -> bytes:
-    """Return a scene as a map of version 0: two counts, then objects and roads one after another."""
+    """Return a scene as a map of version 0: two counts, then objects, then roads."""
     objects = [_object(item) for item in scene.objects if item.type < 3]
     roads = [_road(road) for road in scene.roads if road.type in CODES]
     return np.array([len(objects), len(roads)], "<i4").tobytes() + b"".join(objects + roads)

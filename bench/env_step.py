@@ -143,7 +143,8 @@ def run(
 
 def _result(case: Case, rows: int, shares: Shares, seconds: Sequence[float]) -> Result:
     return Result(
-        env=case.workload.name, num_envs=case.workload.num_envs, settings=_shown(case.workload.kwargs), rows=rows,
+        env=case.workload.name, num_envs=case.workload.num_envs,
+        settings=_shown(case.workload.kwargs), rows=rows,
         step_us=common.figure(1e6 * s for s in seconds),
         env_steps_per_s=common.figure(shares.env_steps / s for s in seconds),
         agent_steps_per_s=common.figure(shares.agent_steps / s for s in seconds),
@@ -165,7 +166,8 @@ def show(results: Sequence[Result]) -> None:
     word = {True: "yes", False: "NO", None: "-"}
     cells = [
         (
-            r.env, str(r.num_envs), str(r.rows), str(r.step_us), str(r.env_steps_per_s), str(r.agent_steps_per_s),
+            r.env, str(r.num_envs), str(r.rows), str(r.step_us),
+            str(r.env_steps_per_s), str(r.agent_steps_per_s),
             common.number(1e9 / r.agent_steps_per_s.median), common.number(r.target), word[r.met],
         )
         for r in results

@@ -208,7 +208,8 @@ def _pufferlib(how: str) -> Subject:
     ]
     empty: Any = [[] for _ in creators], [{} for _ in creators]
     vec: Any = vector.make(
-        creators, env_args=empty[0], env_kwargs=empty[1], backend=vector.Multiprocessing, num_envs=ENVS, num_workers=ENVS,
+        creators, env_args=empty[0], env_kwargs=empty[1],
+        backend=vector.Multiprocessing, num_envs=ENVS, num_workers=ENVS,
         overwork=True,
     )  # fmt: skip
     actions = np.zeros(ENVS, np.int64)
@@ -457,7 +458,8 @@ def play(library: str, row: str, interpreter: str = sys.executable) -> Outcome:
         with said.open("wb") as out, (Path(folder) / "messages").open("wb") as messages:
             process = subprocess.Popen(
                 [interpreter, "-m", "bench.fault_table", library, row],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=messages, cwd=ROOT, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=out,
+                stderr=messages, cwd=ROOT, start_new_session=True,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
             )  # fmt: skip
             try:

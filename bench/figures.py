@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Measure the figures of README and docs with the commands of figures.toml, and write the pages.
 
-    make figures                                   measure everything again and rewrite the pages (hours, on a quiet machine)
-    make figures RUNS="latency sps-tag"            only these runs
-    python bench/figures.py --write                rewrite the pages from the existing JSON
-    python bench/figures.py                        check the pages, as tests/bench/test_figures.py does
-    python bench/figures.py --most-commits 60      and that no figure of README is of an older commit, as make release does
+    make figures                                 measure everything again and rewrite the pages
+    make figures RUNS="latency sps-tag"          only these runs
+    python bench/figures.py --write              rewrite the pages from the existing JSON
+    python bench/figures.py                      check the pages (tests/bench/test_figures.py does)
+    python bench/figures.py --most-commits 60    also refuse older figures in README (make release)
+
+`make figures` takes hours and needs a quiet machine.
 
 figures.toml lists the runs, the figures (a run and a JMESPath expression for a value in its JSON),
 the quotes: lines of pages in which {name} stands for a figure, and {name_95} for its interval; and
@@ -49,15 +51,15 @@ INTERVAL = "_95"  # after the name of a figure: its interval
 DISTURBED = "†"
 PLACE = re.compile(r"\{([^{}]+)\}")
 OWN_PATH = re.compile(r"(^|[\s='\"])(/(home|root|tmp|work|Users|mnt|srv|opt)/|\.\./|~/)")
+_SHARE = f"{100 * common.FOREIGN_LIMIT:.0f} %"
 HEAD = f"""# Figures
 
-Every measured figure, with its command, the machine, and the commit that was measured; only those
-of `gpu` come from a GPU. Figures are medians; the spread is half the distance between the
-quartiles, the interval one of 95 % over scenes. {DISTURBED} marks a figure during which other processes
-took more than {100 * common.FOREIGN_LIMIT:.0f} % of the machine, or of which that is not known.
-Until 24 November 2026 short programs could be missed, so it is not known of earlier results.
-`make figures` measures all again and rewrites the pages. [bench/README.md](../bench/README.md)
-explains the words.
+This page lists every measured figure, with its command, the machine, and the commit that was
+measured; only those of `gpu` come from a GPU. Figures are medians; the spread is half the distance
+between the quartiles, and the interval is a 95 % interval over scenes. {DISTURBED} marks a figure
+for which other processes took more than {_SHARE} of the machine, or for which their share is
+unknown: until 24 November 2026 short programs could be missed. `make figures` measures everything
+again and rewrites the pages. [bench/README.md](../bench/README.md) explains the terms.
 """
 
 
@@ -284,13 +286,13 @@ class Figures:
                 if entry.section == section["title"]
             ]
             parts.append("")
-        parts += ["## Tables\n", "All results of these runs stand on a page of their own:\n"]
+        parts += ["## Tables\n", "Other pages show all results of these runs:\n"]
         for run, page in self.tables.items():
             parts.append(f"- [{run}]({os.path.relpath(page, 'docs')})")
         parts.append("")
         parts.append(
             "## Runs\n\n*Others*: the share of the machine that other processes took, and the "
-            "load average when it was noted.\n"
+            "load average if it was recorded.\n"
         )
         parts.append(
             "| run | command | machine | versions | others; load | commit | day |"
@@ -509,8 +511,10 @@ class Figures:
             ).removesuffix("+")
             age = common.commits_since(commit, self.root)
             if age is None:
-                found.append(f"{page}: {run} was measured on {commit or 'no commit'}, which is no ancestor "
-                    f"of this commit: make figures RUNS={run}")  # fmt: skip
+                found.append(
+                    f"{page}: {run} was measured on {commit or 'no commit'}, which is not an "
+                    f"ancestor of this commit: make figures RUNS={run}"
+                )
             elif age > most:
                 found.append(
                     f"{page}: {run} was measured {age} commits ago, at most {most} are allowed: "

@@ -7,7 +7,7 @@ Two workers, one worker, serial and Gymnasium's own vector env are compared.
     python bench/foreign_process.py                                  one and two busy processes
     python bench/foreign_process.py --neighbours "1 nice 19,bursts"  see NEIGHBOURS
     python bench/foreign_process.py --envs drive --seconds 2
-    python bench/foreign_process.py --envs training --seconds 8      trainings: agent-steps per second
+    python bench/foreign_process.py --envs training --seconds 8    trainings: agent-steps/s
 
 "kept" is the rate next to the others / the rate without them, "of serial" is the rate / that of the
 serial backend next to them, both within one repeat. The targets for two workers on two cores are

@@ -112,7 +112,7 @@ def cpu_seconds() -> float:
 
 
 def collect(trainer: Any, seconds: float, learn: bool) -> dict[str, float]:
-    """Return agent-steps/s of a slice, and the mean costs of its segments and updates in seconds."""
+    """Return agent-steps/s of a slice, and mean costs of its segments and updates in seconds."""
     for _ in range(SETTLE):
         trainer.collect()
     figures, times, learner_s = (

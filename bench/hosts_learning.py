@@ -70,7 +70,10 @@ def score(run: Path, metric: str) -> dict[str, float]:
 def train(
     options: argparse.Namespace, folder: str, seed: int, observations: str | None
 ) -> dict[str, float]:
-    """Train one run and return `score`. Args: observations: how they travel; None: in one process."""
+    """Train one run and return its `score`.
+
+    Args: observations: how they travel; None: in one process.
+    """
     from puffervec.train import TrainConfig, Trainer
     from puffervec.train.config.target import training_of
     from puffervec.wings.ray import RayTrainer

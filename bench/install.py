@@ -31,13 +31,13 @@ STARTS = {
     "import puffervec": "import puffervec",
     "puffervec.make": "import puffervec; puffervec.make",
     "from puffervec.train import TrainConfig": "from puffervec.train import TrainConfig",
-    "puffer-train --version": "import sys; sys.argv[1:] = ['--version']; from puffervec.commands.console import main; "
-    "main()",
+    "puffer-train --version": "import sys; sys.argv[1:] = ['--version']; "
+    "from puffervec.commands.console import main; main()",
 }
 
 
 def make_environment(folder: Path, wheel: Path) -> Path:
-    """Install a wheel and what it needs into a new virtual environment and return its interpreter."""
+    """Install a wheel and its dependencies into a new venv and return the interpreter."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=300)
     python = folder / "bin" / "python"
     pip = [

@@ -7,7 +7,7 @@ The others are Gymnasium, Stable-Baselines3, EnvPool, PufferLib, TorchRL and Tia
     python bench/peers.py                                     all workloads
     python bench/peers.py --workloads cartpole,cartpole_c
     python bench/peers.py --pufferlib-python ~/puffer/bin/python
-    python bench/peers.py --quick                             checks that everything runs; its figures mean nothing
+    python bench/peers.py --quick    checks that everything runs; its figures mean nothing
 
 Every sample is a fresh process that makes the vector env, warms up, steps without a policy and
 counts env-steps. With next-step autoreset the row after a done row is only a reset. Not every
@@ -135,7 +135,7 @@ class Sampler:
         other = self._options.pufferlib_python if job.pufferlib else None
         if job.pufferlib and other is None:
             return {
-                "missing": "needs an interpreter of its own: see bench/README.md, --pufferlib-python"
+                "missing": "needs a separate interpreter: see bench/README.md, --pufferlib-python"
             }
         command = [other or sys.executable, *sample.arguments_of(job)]
         folder = Path(self._folder.name)
@@ -153,9 +153,8 @@ class Sampler:
                 _end_group(process)
             lines, trouble = _lines(output), _lines(errors)
         if process.returncode or not lines:
-            return {
-                "missing": f"exit status {process.returncode}: {trouble[-1] if trouble else 'no message'}"
-            }
+            message = trouble[-1] if trouble else "no message"
+            return {"missing": f"exit status {process.returncode}: {message}"}
         found: dict[str, Any] = json.loads(lines[-1])
         return found
 
@@ -211,7 +210,7 @@ def run(
 
 
 def _ratio(over: Row, under: Row | None) -> Figure | None:
-    """Return the ratio of two rows' speeds, repeat by repeat; None if one of them has no figures."""
+    """Return the ratio of two rows' speeds, repeat by repeat; None if one has no figures."""
     if under is None or over.env_steps_per_s is None or under.env_steps_per_s is None:
         return None
     return common.ratio(over.env_steps_per_s.samples, under.env_steps_per_s.samples)
@@ -330,8 +329,8 @@ def show(scenario: Scenario, rows: Sequence[Row]) -> None:
     """Print the table of a scenario: variants by kind, the slowest first."""
     kinds = list(dict.fromkeys(row.kind for row in rows))
     cells = [
-        (row.label, row.kind, str(row.num_envs), str(row.env_steps_per_s or "skipped"), _us(row), _times(row.of_loop),
-         _times(row.best_peer))
+        (row.label, row.kind, str(row.num_envs), str(row.env_steps_per_s or "skipped"),
+         _us(row), _times(row.of_loop), _times(row.best_peer))
         for row in sorted(rows, key=lambda row: (kinds.index(row.kind), row.speed))
     ]  # fmt: skip
     notes = [
@@ -400,7 +399,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def choose(options: argparse.Namespace) -> list[Scenario]:
-    """Return the chosen scenarios. Raises: ConfigError for a bad flag, and if no scenario is left."""
+    """Return the chosen scenarios.
+
+    Raises: ConfigError: a bad flag, or no scenario is left.
+    """
     if options.pufferlib_python and shutil.which(options.pufferlib_python) is None:
         raise ConfigError(f"--pufferlib-python is {options.pufferlib_python!r}: no such program")
     among, words = scenarios.scenarios(usable_cores()), options.workloads.split(",")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Compare training by puffervec, Stable-Baselines3 and a one-file PPO: steps/s and final score.
 
-    python bench/peers_train.py                                    CartPole-v1 and Pendulum-v1, 200,000 steps each
+    python bench/peers_train.py    CartPole-v1 and Pendulum-v1, 200,000 steps each
     python bench/peers_train.py --tasks Pendulum-v1 --steps 400000
 
 All get an equal budget of steps, with two kinds of settings. "same": the number of envs, rollouts,
@@ -41,7 +41,10 @@ Act = Callable[[np.ndarray], np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """A finished training. act: chooses actions from observations. how: its threads and vector env."""
+    """A finished training.
+
+    act: chooses actions from observations. how: its threads and vector env.
+    """
 
     act: Act
     how: str
@@ -68,14 +71,16 @@ OWN_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "Pendulum-v1": {"horizon": 256, "minibatches": 16, "gamma": 0.95},
     },
     PLAIN: {
-        "CartPole-v1": {"num_envs": 4, "horizon": 128, "epochs": 4, "minibatches": 4, "lr": 2.5e-4, "entropy": 0.01,
+        "CartPole-v1": {"num_envs": 4, "horizon": 128, "epochs": 4, "minibatches": 4, "lr": 2.5e-4,
+                        "entropy": 0.01, "max_grad_norm": 0.5},
+        "Pendulum-v1": {"num_envs": 1, "horizon": 2048, "epochs": 10, "minibatches": 32, "lr": 3e-4,
                         "max_grad_norm": 0.5},
-        "Pendulum-v1": {"num_envs": 1, "horizon": 2048, "epochs": 10, "minibatches": 32, "lr": 3e-4, "max_grad_norm": 0.5},
     },
     SB3: {
-        "CartPole-v1": {"num_envs": 8, "horizon": 32, "minibatches": 1, "epochs": 20, "gamma": 0.98, "gae_lambda": 0.8,
-                        "entropy": 0.0, "max_grad_norm": 0.5},
-        "Pendulum-v1": {"num_envs": 4, "horizon": 1024, "minibatches": 64, "epochs": 10, "max_grad_norm": 0.5},
+        "CartPole-v1": {"num_envs": 8, "horizon": 32, "minibatches": 1, "epochs": 20,
+                        "gamma": 0.98, "gae_lambda": 0.8, "entropy": 0.0, "max_grad_norm": 0.5},
+        "Pendulum-v1": {"num_envs": 4, "horizon": 1024, "minibatches": 64, "epochs": 10,
+                        "max_grad_norm": 0.5},
     },
 }  # fmt: skip
 SB3_MORE: dict[str, dict[str, Any]] = {
@@ -121,9 +126,12 @@ def train_sb3(settings: Settings, more: Mapping[str, Any]) -> Trained:
     torch.set_num_threads(1)
     env = make_vec_env(settings.env_id, settings.num_envs, seed=settings.seed)
     model = PPO(
-        "MlpPolicy", env, seed=settings.seed, device="cpu", n_steps=settings.horizon, n_epochs=settings.epochs,
-        batch_size=settings.num_envs * settings.horizon // settings.minibatches, gamma=settings.gamma,
-        gae_lambda=settings.gae_lambda, learning_rate=lambda left: settings.lr * left, ent_coef=settings.entropy,
+        "MlpPolicy", env, seed=settings.seed, device="cpu",
+        n_steps=settings.horizon, n_epochs=settings.epochs,
+        batch_size=settings.num_envs * settings.horizon // settings.minibatches,
+        gamma=settings.gamma,
+        gae_lambda=settings.gae_lambda,
+        learning_rate=lambda left: settings.lr * left, ent_coef=settings.entropy,
         max_grad_norm=settings.max_grad_norm, **more,
     )  # fmt: skip
     model.learn(settings.steps)
@@ -144,7 +152,8 @@ def train_ours(settings: Settings) -> Trained:
             settings.env_id,
             vec={"num_envs": settings.num_envs},
             train={
-                "total_timesteps": settings.steps, "seed": settings.seed, "horizon": settings.horizon, "device": "cpu",
+                "total_timesteps": settings.steps, "seed": settings.seed,
+                "horizon": settings.horizon, "device": "cpu",
                 "update_epochs": settings.epochs, "lr": settings.lr, "gamma": settings.gamma,
                 "gae_lambda": settings.gae_lambda, "entropy_coef": settings.entropy,
                 "minibatch_size": settings.num_envs * settings.horizon // settings.minibatches,
@@ -377,8 +386,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     progress.clear()
     table = [row for part in tables for row in part]
     cells = [
-        (row["task"], f"{row['trainer']}, {row['settings']}", row["how"], str(row["steps_per_s"]), str(row["score"]),
-         f"{row['ours_over_it'].median:.2f}x")
+        (row["task"], f"{row['trainer']}, {row['settings']}", row["how"],
+         str(row["steps_per_s"]), str(row["score"]), f"{row['ours_over_it'].median:.2f}x")
         for row in table
     ]  # fmt: skip
     columns = (

@@ -152,7 +152,10 @@ def collect(
 
 
 def advantages(batch: dict[str, Tensor], next_values: Tensor, settings: Settings) -> Tensor:
-    """Generalised advantage estimates, (horizon, envs). Source: Schulman et al. 2016, equation 16."""
+    """Return generalised advantage estimates, (horizon, envs).
+
+    Source: Schulman et al. 2016, equation 16.
+    """
     found, last = torch.zeros_like(batch["rewards"]), torch.zeros_like(next_values)
     for t in reversed(range(settings.horizon)):
         going_on = 1.0 - batch["dones"][t]

@@ -125,7 +125,7 @@ def _numbers(batch: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 def callee(
     policy: nn.Module, args: tuple[Any, ...], mode: str
 ) -> tuple[Callable[[], object], plan.PolicyPlan | None]:
-    """Return a call in a mode; the mode eager is the policy itself, without fixed buffers round it."""
+    """Return a call in a mode; `eager` is the policy itself, without fixed buffers."""
     if mode == "eager":
 
         def call() -> object:
@@ -277,7 +277,8 @@ def markdown(results: Sequence[Mapping[str, Any]]) -> str:
 
 def _row(result: Result) -> list[str]:
     return [
-        result.policy, result.mode, f"{result.rows:,}", str(result.us), str(result.of_eager), f"{result.bytes:,}",
+        result.policy, result.mode, f"{result.rows:,}",
+        str(result.us), str(result.of_eager), f"{result.bytes:,}",
         f"{result.allocations:g}", common.number(result.ready_s),
     ]  # fmt: skip
 

@@ -151,7 +151,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             results, foreign = [*results, found], max(foreign, others)
     note.clear()
     rows = [
-        [r.case, f"{r.rows:,}", str(r.eager_us), str(r.arena_us), str(r.ratio), f"{r.bytes:,}"] for r in results
+        [r.case, f"{r.rows:,}", str(r.eager_us), str(r.arena_us), str(r.ratio), f"{r.bytes:,}"]
+        for r in results
     ]  # fmt: skip
     common.print_table("A turn of a half", COLUMNS, rows)
     common.finish(

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Search for a better recipe of `puffer-train drive`: variants of its preset, trained with seeds.
 
-    python bench/recipe.py --cores 0,1                           all recipes of bench/recipe.toml with seeds 1, 2 and 3
-    python bench/recipe.py --recipes "preset,lr 0.002" --seeds 5  some of them, with more seeds
-    python bench/recipe.py --json FILE                            continues where FILE ends: finished trainings are kept
+    python bench/recipe.py --cores 0,1          all recipes of bench/recipe.toml, three seeds each
+    python bench/recipe.py --recipes "preset,lr 0.002" --seeds 5
+    python bench/recipe.py --json FILE          continues where FILE ends
 
 A training has --steps agent-steps on one core, on the scenes of the split "train"; the likeliest
 actions are then evaluated on those of the split "validation". The held-out and the real scenes are
@@ -128,7 +128,7 @@ def train_and_evaluate(job: Job, core: int) -> dict[str, Any]:
 def jobs_of(
     recipes: Mapping[str, Sequence[Sequence[str]]], seeds: int, steps: int, done: Mapping[str, Any]
 ) -> list[Job]:
-    """Return what is left to do, seed by seed, so that all recipes have as many seeds at any time."""
+    """Return the remaining jobs, seed by seed, so that all recipes advance together."""
     return [
         Job(name, tuple(map(tuple, stages)), seed, steps)
         for seed in range(1, seeds + 1)

@@ -40,7 +40,10 @@ APART_M = 170.0
 # Milliseconds between frames, over some seconds.
 FRAMES = """new Promise((done) => {
     const stamps = [], until = performance.now() + 1000 * SECONDS;
-    const tick = (now) => { stamps.push(now); if (now < until) requestAnimationFrame(tick); else done(stamps); };
+    const tick = (now) => {
+        stamps.push(now);
+        if (now < until) requestAnimationFrame(tick); else done(stamps);
+    };
     requestAnimationFrame(tick);
 })"""
 

@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: MIT
 """Predict the agent-steps/s of 1 to 1,000 hosts and 1 to 64 GPUs from costs on one machine.
 
-    python bench/hosts.py            measures the costs, and the rates that the check compares with
-    python bench/scale.py            predicts from the newest of these results, and checks itself against their 1, 2 and 4 hosts
+    python bench/hosts.py    measures the costs, and the rates that the check compares with
+    python bench/scale.py    predicts from the newest results, and checks against 1, 2 and 4 hosts
     python bench/scale.py --gbit 100 --host-cores 64 --gpu-steps-per-s 3e6 --most-segments 256
 
 An update takes K segments: as many as hosts, at most `--most-segments` of each learner. It takes at
 least as long as
 
-    simulation   K x play / hosts of a learner       play: of a rollout, and its way into the object store
-    network      what the learners of a machine share: bytes of their segments in, weights out to each host
+    simulation   K x play / hosts of a learner; play: of a rollout, and its way into the object
+                 store
+    network      shared by the learners of a machine: segments in, weights out to each host (bytes)
     learner      K x (take + update), and the messages of the gradients between GPUs
-    policy lag   ahead x play / (max_lag + 1)        sooner, and the segments that arrive would be older than `ray.max_lag`
+    policy lag   ahead x play / (max_lag + 1); with faster updates the segments that arrive would
+                 be older than `ray.max_lag`
 
 and the largest of the four is the limit. Lag is the age of a segment in updates (Little's law),
 bounded by the allowed age. Hosts and GPUs other than the cores of this machine are assumptions,

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Measure the score of a driver against the minutes of training, on scenes it was not trained on.
 
-    python bench/score.py                                       the default run, 7 minutes on two cores: held-out scenes
-    python bench/score.py --real DIR --real OTHER --seeds 3      and scenes of WOMD, of all these folders together; three seeds
-    python bench/score.py runs/NAME --real DIR                  the checkpoints that a run has kept, without a training
+    python bench/score.py                               the default run: 7 minutes on two cores
+    python bench/score.py --real DIR --seeds 3          also scenes of WOMD, three seeds
+    python bench/score.py runs/NAME --real DIR          the checkpoints of a run, without training
 
 The clock starts before the trainer is made: starting workers and compiling scenes count, imports do
 not. At each time the policy is copied, which takes milliseconds, after the last update that ends
@@ -452,7 +452,8 @@ def show_score(results: Mapping[str, Any]) -> None:
                 for line in _baseline_lines(who, found)
             ]
     columns = (
-        "run", "scenes", "min", "agent-steps", "score", "goal", "collision", "off-road", "comfort", "goal time", "lateral",
+        "run", "scenes", "min", "agent-steps", "score", "goal",
+        "collision", "off-road", "comfort", "goal time", "lateral",
         "agents",
     )  # fmt: skip
     notes.append(
@@ -534,7 +535,7 @@ def panels(results: Mapping[str, Any]) -> list[runs.Panel]:
 
 
 def draw_score(title: str, sample: Mapping[str, Any], axis: Axes) -> None:
-    """Draw the score while training as a curve, and the evaluations as points with their intervals."""
+    """Draw the score while training as a curve, and evaluations as points with intervals."""
     curve = [point for point in sample["curve"] if point["score"] is not None]
     axis.plot(
         [p["minutes"] for p in curve],

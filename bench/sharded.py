@@ -4,7 +4,7 @@
 
     python bench/sharded.py                              1, 2 and 4 ranks over gloo, one core each
     python bench/sharded.py --png sharded.png            with a plot
-    python bench/sharded.py --device cuda --size xl --ranks 1 2    on two GPUs, network and pictures of the published figures
+    python bench/sharded.py --device cuda --size xl --ranks 1 2    two GPUs, published sizes
 
 Strong scaling: the same picture on more ranks. Weak scaling: a picture whose width grows with the
 number of ranks. Both also with activations computed again in the backward pass (`keep_every`).
@@ -192,7 +192,8 @@ def sample(options: argparse.Namespace, ranks: int) -> dict[str, dict[str, float
     ]
     done = subprocess.run(
         [sys.executable, *torchrun, str(Path(__file__).resolve()), *mine],
-        cwd=common.ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=LONGEST_S,
+        cwd=common.ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True, text=True, timeout=LONGEST_S,
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"{ranks} ranks failed:\n{done.stderr[-2000:]}")

@@ -3,7 +3,7 @@
 """Measure steps/s: serial, threading, multiprocess and double-buffered, with and without a policy.
 
     python bench/sps.py                                    probe, tag_grid and drive, no policy
-    python bench/sps.py --envs tag_grid --policy-ms auto   a wait as long as the simulation, instead of a policy on a GPU
+    python bench/sps.py --envs tag_grid --policy-ms auto   a wait as long as the simulation
     python bench/sps.py --envs tag_grid --workers 1,2,4    efficiency of the vector env
     python bench/sps.py --envs tag_grid --trace t.json --png t.png
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Check that both sides of Tag learn: train 2 taggers and 10 runners, then play random ones.
 
-    python bench/tag_learning.py                       eight and a half minutes of training on two cores, then the four pairings
+    python bench/tag_learning.py    8.5 minutes of training on two cores, then four pairings
     python bench/tag_learning.py --minutes 2 --png tag_learning.png
 
 First the taggers learn, against runners with their initial weights, which act at random
@@ -48,11 +48,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ENV: dict[str, Any] = {
-    "num_taggers": 2, "num_runners": 10, "grid_length": 20, "episode_length": 200, "tagging_distance": 0.02,
+    "num_taggers": 2, "num_runners": 10, "grid_length": 20,
+    "episode_length": 200, "tagging_distance": 0.02,
     "min_acceleration": -0.1, "max_acceleration": 0.1, "num_acceleration_levels": 20,
     "min_turn": -2.356194490192345, "max_turn": 2.356194490192345, "num_turn_levels": 20,
     "use_full_observation": False, "num_other_agents_observed": 10, "seed": 274880,
-    "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": -10.0, "end_of_game_reward_for_runner": 1.0,
+    "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": -10.0,
+    "end_of_game_reward_for_runner": 1.0,
 }  # fmt: skip
 SETTINGS: dict[str, Any] = {
     "vec": {"num_envs": 128},

@@ -146,8 +146,10 @@ def trace_events(timelines: Sequence[Timeline]) -> dict[str, Any]:
         for span in sorted(timeline.spans, key=lambda span: span.begin_ns):
             events.append(
                 {
-                    "ph": "X", "pid": pid, "tid": _thread(span.track), "name": span.name, "cat": span.track.split()[0],
-                    "ts": (span.begin_ns - origin) / 1e3, "dur": (span.end_ns - span.begin_ns) / 1e3,
+                    "ph": "X", "pid": pid, "tid": _thread(span.track),
+                    "name": span.name, "cat": span.track.split()[0],
+                    "ts": (span.begin_ns - origin) / 1e3,
+                    "dur": (span.end_ns - span.begin_ns) / 1e3,
                     "args": {"half": timeline.half_name(span.half)},
                 }
             )  # fmt: skip

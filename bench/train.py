@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Measure training end to end: agent-steps/s, the split of time, and the gain of each technique.
 
-    python bench/train.py                                speed of all presets, and the ladder from a naive loop for both envs
+    python bench/train.py                                speed of all presets, and both ladders
     python bench/train.py --parts ladder --envs tag_grid --seconds 5
     python bench/train.py --device cuda --png train.png
 
@@ -84,7 +84,8 @@ def show_speed(results: Mapping[str, Any]) -> None:
         facts, shares = found["facts"], found["shares"]
         split = ", ".join(f"{part} {100 * shares[part].median:.0f}%" for part in TIME_PARTS)
         rows.append((name, split, str(found["agent_steps_per_s"]), *runs.fact_cells(facts),
-                     "-" if found["overlap"] is None else f"{found['overlap'].median:.2f}"))  # fmt: skip
+                     "-" if found["overlap"] is None
+                     else f"{found['overlap'].median:.2f}"))  # fmt: skip
     columns = ("run", "time", "agent-steps/s", *runs.FACT_COLUMNS, "overlap")
     notes = [
         "overlap: time of an iteration / (2 x the longer of: all cores simulating one half, "
@@ -154,7 +155,10 @@ def measure_ladder(options: argparse.Namespace, note: Any) -> tuple[dict[str, An
 
 
 def ladder_rows(samples: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Return a row per rung. samples: from `ladder_sample`, one per repeat, the naive loop first."""
+    """Return a row per rung.
+
+    Args: samples: from `ladder_sample`, one per repeat, the naive loop first.
+    """
     rates = {
         label: [float(sample["agent_steps_per_s"]) for sample in taken]
         for label, taken in samples.items()
@@ -177,8 +181,8 @@ def show_ladder(results: Mapping[str, Any]) -> None:
     """Print a table per env."""
     for env, rows in results.items():
         cells = [
-            (row["label"], str(row["agent_steps_per_s"]), str(row["over_before"]), str(row["over_naive"]),
-             *runs.fact_cells(row["facts"]))
+            (row["label"], str(row["agent_steps_per_s"]), str(row["over_before"]),
+             str(row["over_naive"]), *runs.fact_cells(row["facts"]))
             for row in rows
         ]  # fmt: skip
         notes = (

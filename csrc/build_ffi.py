@@ -13,8 +13,11 @@ environment:
 Two switches make a module of their own beside the normal one, which stays as it is;
 PUFFERVEC_BUILD=debug or =sanitize makes puffervec import it (puffervec/_ffi.py):
 
-    PUFFERVEC_DEBUG=1           assertions, guard zones around rows (core/guard.h), libc's checks, -O1 -g
-    PUFFERVEC_SANITIZE=address,undefined    the same under these sanitizers; `make asan` has the environment it needs
+    PUFFERVEC_DEBUG=1           assertions, guard zones around rows (core/guard.h), libc's checks,
+                                -O1 -g
+    PUFFERVEC_SANITIZE=address,undefined
+                                the same under these sanitizers; `make asan` has the environment
+                                that it needs
 """
 
 import os
@@ -80,7 +83,7 @@ DEFINE = re.compile(r"^(#define \w+ )\(?([^\s()/]+)\)?.*$", re.MULTILINE)
 
 
 def declarations(header: str) -> str:
-    """Return the parts of a header that cffi reads, with #define lines reduced to plain integers."""
+    """Return the parts of a header that cffi reads; #define lines become plain integers."""
     text = (CSRC / header).read_text()
     marked = "\n".join(MARKED.findall(text))
     return DEFINE.sub(

@@ -98,7 +98,8 @@ _COMPACT = {"partners": 12, "lanes": 16, "lines": 8, "edges": 16, "roads": 0, **
 _REFERENCE = {"partners": 63, "lanes": 0, "lines": 0, "edges": 0, "roads": 200, **_BARE}
 _DRIVER = {**_COMPACT, "route": 8, "controls": 4, "partner_types": 1, "observe_motion": 1}
 PRESETS: dict[str, dict[str, int]] = {
-    "compact": _COMPACT, "pufferdrive": _REFERENCE, "gpudrive": _REFERENCE, "far": _COMPACT, "driver": _DRIVER,
+    "compact": _COMPACT, "pufferdrive": _REFERENCE,
+    "gpudrive": _REFERENCE, "far": _COMPACT, "driver": _DRIVER,
 }  # fmt: skip
 # The lateral acceleration and steering rate of dynamics=car are those of Cusumano-Towner et al.
 # 2025; the jerk model has them too.
@@ -117,11 +118,11 @@ class DriveConfig:
     num_agents: int = 256
     """Agent rows of one env, filled with as many whole scenes as fit."""
     control: Control = "moving"
-    """Which of the objects that are present when the scene starts are agents. moving (0): vehicles
-    whose goal is at least 2 m away and that the data does not mark as expert; valid (1): all
-    vehicles; all: pedestrians and cyclists too. In these three modes an object that starts within
-    the goal radius of its goal is not an agent; it stays parked. predict: the data set's tracks to
-    predict; sdc: its self-driving car; ids: the tracks of control_ids.
+    """Choice of agents among the objects that are present when the scene starts. moving (0):
+    vehicles whose goal is at least 2 m away and that the data does not mark as expert; valid (1):
+    all vehicles; all: pedestrians and cyclists too. In these three modes an object that starts
+    within the goal radius of its goal is not an agent; it stays parked. predict: the data set's
+    tracks to predict; sdc: its self-driving car; ids: the tracks of control_ids.
     """
     resample_steps: int = 910
     """Steps after which an env draws other scenes; open episodes are truncated."""
@@ -164,11 +165,11 @@ class DriveConfig:
     traffic: also crosswalks, traffic lights by colour, and stop lines.
     """
     range_m: float = 50.0
-    """Nothing farther away than this is observed; a bird's-eye view shows everything inside it."""
+    """Largest distance of observed things; a bird's-eye view shows everything inside it."""
     goal_radius_m: float = 2.0
     """The goal counts as reached when the car's centre is at most this far from it."""
     goal_behavior: GoalBehavior = field(default="remove", metadata={"was": "remove_at_goal"})
-    """What happens to an agent that reaches its goal. drive_on (0): nothing; remove (1): its
+    """Consequence of reaching the goal. drive_on (0): the agent drives on; remove (1): its
     episode ends and its car disappears; stop: its episode ends and its car stays as an obstacle;
     respawn: its episode ends and begins again at its start; from then on it drives alone: it
     neither observes other agents nor collides with them, and they ignore it. next: it gets another
@@ -238,7 +239,7 @@ class DriveConfig:
     column.
     """
     segments: SegmentChoice = "nearest"
-    """Which segments of a type are observed. nearest: the nearest ones; spread: some from each of
+    """Choice of observed segments of a type. nearest: the nearest ones; spread: some from each of
     four rings around the car, up to 1/8, 1/4, 1/2 and all of the range.
     """
     roads: int = AS_PRESET
@@ -266,21 +267,19 @@ class DriveConfig:
     lidar_range_m: float = 50.0
     """Length of the rays."""
     others: Others = "log"
-    """What moves the objects that are not agents. log: their log; they appear and disappear with
-    it. static: nothing; they stay where they are when the scene starts. idm: vehicles that move in
-    the log drive along it, and on along the lanes, by the intelligent driver model; the rest follow
-    their log.
+    """Motion of the objects that are not agents. log: they follow their log, and appear and
+    disappear with it. static: they stay where they are when the scene starts. idm: vehicles that
+    move in the log drive along it, and on along the lanes, by the intelligent driver model; the
+    rest follow their log.
     """
     init_step: int = 0
     """Frame of the log in which scenes start. Agents are chosen from the objects present in it."""
     collision_behavior: CollisionBehavior = "ignore"
-    """What happens to an agent after a contact. ignore: nothing; stop: its episode ends and its car
-    stays as an obstacle; remove: its episode ends and its car disappears.
+    """Consequence of a contact. ignore: none; stop: the episode ends and the car stays as an
+    obstacle; remove: the episode ends and the car disappears.
     """
     offroad_behavior: OffroadBehavior = "ignore"
-    """What happens to an agent after it has touched or crossed a road edge; values as for
-    collision_behavior.
-    """
+    """Consequence of touching or crossing a road edge; values as for collision_behavior."""
     respawn_goal_share: float = 0.25
     """Reward for reaching the goal again after a respawn, as a share of reward_goal."""
     next_goal_m: float = 40.0
@@ -292,20 +291,20 @@ class DriveConfig:
     idm_speed_mps: float = 0.0
     """Desired speed of vehicles under others=idm; 0 for the highest speed of their log."""
     idm_headway_s: float = 1.5
-    """Time gap that they keep to the vehicle ahead."""
+    """Time gap of IDM vehicles to the vehicle ahead."""
     idm_gap_m: float = 2.0
-    """Distance that they keep to the vehicle ahead when they stand."""
+    """Distance of stationary IDM vehicles to the vehicle ahead."""
     idm_acceleration_mps2: float = 1.5
-    """Their maximum acceleration."""
+    """Maximum acceleration of IDM vehicles."""
     idm_braking_mps2: float = 2.0
-    """Their comfortable deceleration."""
+    """Comfortable deceleration of IDM vehicles."""
     traffic_idm: float = 0.0
     """Share of the vehicles that could be agents but are driven by IDM, drawn for each vehicle and
     episode; their rows are empty. At least one agent per scene is left to the policy. 0 in
     evaluations.
     """
     traffic_log: float = 0.0
-    """Share of these vehicles that follow their log instead, drawn likewise."""
+    """Share of the vehicles that could be agents but follow their log; drawn likewise."""
     reward_ranges: str = field(default="", metadata={"python": True})
     """Rewards whose weights differ between agents: "collision=-3:-0.5 lane_align=0:0.02" draws
     reward_collision and reward_lane_align from these ranges.
@@ -313,15 +312,15 @@ class DriveConfig:
     control_ids: tuple[int, ...] = field(default=(), metadata={"python": True})
     """Track ids of the agents under control=ids; a scene uses those that it has."""
     dynamics: Dynamics = "bicycle"
-    """How agents move (docs/drive.md has the formulas). bicycle: a kinematic bicycle;
+    """Model of the agents' motion (docs/drive.md has the formulas). bicycle: a kinematic bicycle;
     classic_gpudrive, classic_pufferdrive: the classic models of GPUDrive and PufferDrive;
     invertible_bicycle: a bicycle driven by acceleration and curvature; delta_local: displacements
     in the car's frame; state: the pose is set; jerk: PufferDrive's jerk model; car: the bicycle
     with limits and finer steering.
     """
     actions: Actions = "discrete"
-    """discrete: one number for a combination of values; multi_discrete: one number per axis;
-    continuous: a Box, in the units of the axes.
+    """Form of the actions. discrete: one number for a combination of values; multi_discrete: one
+    number per axis; continuous: a Box, in the units of the axes.
     """
     expert_actions: int = 0
     """1: agents play the actions by which the model follows their log, instead of their own."""
@@ -338,7 +337,7 @@ class DriveConfig:
     others: none.
     """
     scene_draws: SceneDraws = "independent"
-    """How scenes are drawn. independent: by their weights, independently of earlier draws; passes:
+    """Order of the scenes. independent: by their weights, independently of earlier draws; passes:
     an env draws each scene once in a random order, then starts again in another order; sets with
     weights take turns, each with its own passes.
     """
@@ -359,7 +358,7 @@ class DriveConfig:
     split: Literal["all", "train", "validation", "test"] = field(
         default="all", metadata={"python": True}
     )
-    """Which of the scenes to use: "all", or "train" (80 %), "validation" or "test" (10 % each), by
+    """Scenes to use: "all", or "train" (80 %), "validation" or "test" (10 % each), by
     a hash of the file's name.
     """
     simplify_m: float = field(default=0.1, metadata={"python": True})

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """PPO in one file over `make_vec`, for any env with a Box observation and discrete actions.
 
-    python examples/cleanrl_ppo.py                                          CartPole-v1 in worker processes
+    python examples/cleanrl_ppo.py                                   CartPole-v1 in workers
     python examples/cleanrl_ppo.py --env-id Acrobot-v1 --total-steps 300000
-    python examples/cleanrl_ppo.py --env-id puffervec/CartPole-v1           the same game, written in C
+    python examples/cleanrl_ppo.py --env-id puffervec/CartPole-v1    the same game, written in C
 
 It needs tyro (`pip install tyro`). One line differs from a script for Gymnasium; it is marked.
 Autoreset is "SameStep": a done env already shows the first observation of its next episode, so

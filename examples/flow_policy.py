@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """A flow-matching policy whose loop waits for the GPU, and one that does not; see docs/profile.md.
 
-    puffer-train profile flow_policy:by_while --syncs         in this folder: 11 read-backs for 10 steps
-    puffer-train profile flow_policy:by_range --syncs         none
-    python examples/flow_policy.py --out FOLDER               all of it, with reports and a picture
+    puffer-train profile flow_policy:by_while --syncs    11 read-backs for 10 steps
+    puffer-train profile flow_policy:by_range --syncs    none
+    python examples/flow_policy.py --out FOLDER          all of it, with reports and a picture
+
+Run `puffer-train` in this folder.
 
 The policy encodes an observation once (the prefix), then moves noise along a learned velocity for N
 steps until it is a chunk of actions (Lipman et al. 2022, "Flow Matching for Generative Modeling").
@@ -34,7 +36,8 @@ class FlowPolicy(nn.Module):
         layers = [layer for _ in range(6) for layer in (nn.Linear(WIDTH, WIDTH), nn.GELU())]
         self.prefix = nn.Sequential(nn.Linear(OBSERVATIONS, WIDTH), nn.GELU(), *layers)
         self.velocity = nn.Sequential(
-            nn.Linear(WIDTH + CHUNK * ACTIONS + 1, WIDTH), nn.GELU(), nn.Linear(WIDTH, WIDTH), nn.GELU(),
+            nn.Linear(WIDTH + CHUNK * ACTIONS + 1, WIDTH),
+            nn.GELU(), nn.Linear(WIDTH, WIDTH), nn.GELU(),
             nn.Linear(WIDTH, CHUNK * ACTIONS),
         )  # fmt: skip
 

@@ -3,9 +3,9 @@
 """Train Stable-Baselines3's PPO on envs of puffervec; only the marked import differs.
 
 pip install 'puffervec[sb3]'
-python examples/sb3_script.py                              # CartPole-v1 in Python, in worker processes
+python examples/sb3_script.py                              # CartPole-v1 in Python, in workers
 python examples/sb3_script.py --env cartpole --n-envs 16   # the same game in C
-python examples/sb3_script.py --env tag_grid --n-envs 4    # many agents: each is a row, and all share the policy
+python examples/sb3_script.py --env tag_grid --n-envs 4    # many agents share the policy
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class SceneWarning(UserWarning):
 
 
 class UnclosedWarning(UserWarning):
-    """A vector env was dropped without `close`: its workers were ended, its envs were not closed."""
+    """A vector env was dropped without `close`: its workers were ended but its envs not closed."""
 
 
 class CheckpointError(PuffervecError, ValueError):
@@ -145,7 +145,7 @@ class EnvMismatchError(PuffervecError, AssertionError):
     Attributes:
         field: what differs, such as "rewards" or "observations.x".
         env: index of the env.
-        seed: of the episode.
+        seed: of the first reset.
         step: of the difference; step 0 is a reset.
         actions: of that step, one row per agent; None at a reset.
         before: the state before the step, by name, as `poke` takes it.

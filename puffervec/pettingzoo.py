@@ -59,7 +59,7 @@ class _AgentRows:
         return alive
 
 
-class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo has no type information
+class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type hints
     """One C env as a `pettingzoo.ParallelEnv`. Made by `parallel_env`.
 
     Args:
@@ -251,8 +251,11 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         for agents in self._groups.values():
             names = agents.names
             chosen = np.flatnonzero(agents.shown).tolist()
-            for target, array in ((rewards, agents.rows.rewards), (terminations, agents.rows.terminals),
-                                  (truncations, agents.rows.truncations)):  # fmt: skip
+            for target, array in (
+                (rewards, agents.rows.rewards),
+                (terminations, agents.rows.terminals),
+                (truncations, agents.rows.truncations),
+            ):
                 values = array.tolist()
                 target.update({names[i]: values[i] for i in chosen})
         if self._recorder is not None:
@@ -269,7 +272,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
             self.agents += [agents.names[i] for i in np.flatnonzero(agents.alive)]
 
     def _rows_of(self, actions: Mapping[str, Any]) -> Any:
-        """Return the actions as the vector env takes them; rows without an acting agent get zeros."""
+        """Return the actions as the vector env takes them; rows of absent agents get zeros."""
         if not isinstance(actions, Mapping):
             raise ActionError(
                 f"actions are a {type(actions).__name__}: give a dict with one for each of "
@@ -379,7 +382,7 @@ def parallel_env(
 
 
 def _name_agents(vec: VectorEnv) -> dict[str, _AgentRows]:
-    """Name the rows of each group: by agent type where the env's types have names, else by group."""
+    """Name the rows of each group: by agent type if the env's types have names, else by group."""
     type_names = (
         vec.env.agent_types if isinstance(vec.env, NativeEnv) else ()
     )  # others are called after their group

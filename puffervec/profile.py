@@ -55,9 +55,12 @@ _HOMES = {
 }
 
 __all__ = [
-    "MODES", "Comparison", "Counts", "Entry", "Fit", "Latency", "Meter", "Mode", "ProofError", "Report", "Sweep", "Sync",
-    "SyncReport", "Timing", "Trace", "ablation", "ablation_table", "chrome_trace", "compare", "cuda_syncs", "fake_cuda",
-    "find_syncs", "fit_line", "latencies", "latency", "nvtx_range", "phases", "picture", "prove_no_syncs", "read_csv",
+    "MODES", "Comparison", "Counts", "Entry", "Fit", "Latency",
+    "Meter", "Mode", "ProofError", "Report", "Sweep", "Sync",
+    "SyncReport", "Timing", "Trace", "ablation", "ablation_table",
+    "chrome_trace", "compare", "cuda_syncs", "fake_cuda",
+    "find_syncs", "fit_line", "latencies", "latency", "nvtx_range",
+    "phases", "picture", "prove_no_syncs", "read_csv",
     "read_report", "sweep", "sweeps", "table", "window",
 ]  # fmt: skip
 

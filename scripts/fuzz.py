@@ -239,8 +239,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{seed}: {outcome}"
     )
     if options.json:
-        result = {"targets": {name: asdict(report) for name, report in found.items()}, "sequences": options.sequences,
-                  "seed": seed, "seconds": seconds, "crashes": 0, "sequences_failed": bool(broken)}  # fmt: skip
+        result = {
+            "targets": {name: asdict(report) for name, report in found.items()},
+            "sequences": options.sequences,
+            "seed": seed,
+            "seconds": seconds,
+            "crashes": 0,
+            "sequences_failed": bool(broken),
+        }
         settings = {"count": options.count, "jobs": options.jobs, "targets": options.targets}
         common.write_json(options.json, common.report("fuzz", common.machine(), settings, result))
     return 1 if broken else 0

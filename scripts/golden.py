@@ -129,7 +129,8 @@ class Kind:
         """Return the environment that setup.py and the tests' own compilations read."""
         flags = f"{self.level} {self.flags}".strip()
         return {
-            "CC": self.compiler, "LDSHARED": f"{self.compiler} -shared", "PUFFERVEC_OPT": self.level, "CFLAGS": self.flags,
+            "CC": self.compiler, "LDSHARED": f"{self.compiler} -shared",
+            "PUFFERVEC_OPT": self.level, "CFLAGS": self.flags,
             "PV_GOLDEN_CFLAGS": flags, **self.switches,
         }  # fmt: skip
 

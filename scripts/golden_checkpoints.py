@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Write small checkpoints of all kinds of policies, with their actions, for later versions to load.
 
-    python scripts/golden_checkpoints.py          writes those of this version; refuses where they are there
-    python scripts/golden_checkpoints.py --anew   writes them again, as long as the version is not released
+    python scripts/golden_checkpoints.py          write those of this version, unless they exist
+    python scripts/golden_checkpoints.py --anew   write them again; only for an unreleased version
 
 They are in tests/train/golden/<version>/. Next to each checkpoint is replay.npz: observations,
 flags and masks of some steps, and the actions that the policy took. So a later version must take

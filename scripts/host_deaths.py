@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Kill the hosts of a run over Ray at random moments, then the learner: no update may be lost.
 
-    python scripts/host_deaths.py                   50 deaths of one of two hosts, then the learner's, then its resumption
-    PV_SEED=7 python scripts/host_deaths.py         the same hosts at the same moments
+    python scripts/host_deaths.py              50 deaths of one of two hosts, then the learner's
+    PV_SEED=7 python scripts/host_deaths.py    the same hosts at the same moments
 
 A host is killed by SIGKILL, from a moment to some seconds after the death before: while it plays,
 sends, starts again or has just been started. The log must hold every update from the first to the

@@ -91,9 +91,12 @@ def drawn(seed: int) -> CovidData:
     bias = draw.uniform(1.5, 3.0, STATES)
     weights = WEIGHTS[:, None] * draw.normal(1.0, 0.15, STATES)
     columns = {
-        "population": population, "susceptible": susceptible, "infected": infected, "recovered": recovered,
-        "vaccinated": np.zeros(STATES), "unemployed": np.zeros(STATES), "beta_intercept": beta[0], "beta_slope": beta[1],
-        "unemployment_bias": bias, "alpha": draw.uniform(0.35, 0.65, STATES), "eta": np.full(STATES, ETA),
+        "population": population, "susceptible": susceptible,
+        "infected": infected, "recovered": recovered,
+        "vaccinated": np.zeros(STATES), "unemployed": np.zeros(STATES),
+        "beta_intercept": beta[0], "beta_slope": beta[1],
+        "unemployment_bias": bias, "alpha": draw.uniform(0.35, 0.65, STATES),
+        "eta": np.full(STATES, ETA),
         **{name: np.full(STATES, value) for name, value in UNSCALED.items()},
     }  # fmt: skip
     planner = np.array([PLANNER_ALPHA, ETA, *UNSCALED.values()])

@@ -40,7 +40,8 @@ C_TEXT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n]
 # Lines that no test is meant to notice a change of: what is included, checked, said, or fetched
 # ahead for speed alone.
 LEFT_ALONE = re.compile(
-    r"^\s*(#\s*(include|pragma|error)|import |from |raise |assert |@|PV_ASSERT|_Static_assert|__builtin_prefetch|__all__)"
+    r"^\s*(#\s*(include|pragma|error)|import |from |raise |assert |@|PV_ASSERT|_Static_assert"
+    r"|__builtin_prefetch|__all__)"
 )
 MASK = "\0"
 
@@ -67,8 +68,9 @@ SWAPS = {
     "comparison": {"<=": "<", "<": "<=", ">=": ">", ">": ">=", "==": "!=", "!=": "=="},
     "operation": {"+": "-", "-": "+", "*": "/", "/": "*"},
     "connective": {"&&": "||", "||": "&&", "and": "or", "or": "and"},
-    "extreme": {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "argmin": "argmax",
-                "argmax": "argmin", "drive_min": "drive_max", "drive_max": "drive_min"},
+    "extreme": {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum",
+                "argmin": "argmax", "argmax": "argmin",
+                "drive_min": "drive_max", "drive_max": "drive_min"},
 }  # fmt: skip
 
 
@@ -82,15 +84,19 @@ def _number(match: re.Match[str]) -> str:
 
 
 OPERATORS: tuple[tuple[str, re.Pattern[str], Change], ...] = (
-    ("comparison", re.compile(r"(?<= )(?:<=|>=|==|!=|<|>)(?= )"), lambda m: SWAPS["comparison"][m.group()]),
+    ("comparison", re.compile(r"(?<= )(?:<=|>=|==|!=|<|>)(?= )"),
+     lambda m: SWAPS["comparison"][m.group()]),
     ("operation", re.compile(r"(?<=[\w)\]] )[-+*/](?= )"), lambda m: SWAPS["operation"][m.group()]),
-    ("connective", re.compile(r"(?<= )(?:&&|\|\||and|or)(?= )"), lambda m: SWAPS["connective"][m.group()]),
+    ("connective", re.compile(r"(?<= )(?:&&|\|\||and|or)(?= )"),
+     lambda m: SWAPS["connective"][m.group()]),
     ("extreme", re.compile(r"\b(?:drive_)?(?:min|max|minimum|maximum|argmin|argmax)\b(?=\()"),
      lambda m: SWAPS["extreme"].get(m.group(), m.group())),
     ("term", re.compile(r" [-+] [A-Za-z_][\w.]*(?:\[\w+\])?(?=[;,)\]])"), lambda m: ""),
     ("number", re.compile(r"(?<![\w.#])(\d+\.\d+|\d+)(f?)(?![\w.])"), _number),
-    ("condition", re.compile(r"(?<=\bif )(?!not )[^\n:{}]+(?=:\n)"), lambda m: f"not ({m.group()})"),
-    ("condition", re.compile(r"(?<=\bif )\((?:[^()\n]|\([^()\n]*\))+\)"), lambda m: f"(!{m.group()})"),
+    ("condition", re.compile(r"(?<=\bif )(?!not )[^\n:{}]+(?=:\n)"),
+     lambda m: f"not ({m.group()})"),
+    ("condition", re.compile(r"(?<=\bif )\((?:[^()\n]|\([^()\n]*\))+\)"),
+     lambda m: f"(!{m.group()})"),
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@
     python scripts/sabotage.py                all of scripts/sabotages.toml
     python scripts/sabotage.py --only NAME    one of them
     python scripts/sabotage.py --list         their names
-    python scripts/sabotage.py --random 100   fresh ones, drawn from the newer rooms (scripts/mutations.py)
+    python scripts/sabotage.py --random 100   fresh ones, drawn by scripts/mutations.py
 
 Each breakage is applied to a copy of the tree, which is built again if C has changed. Then the
 tests that the breakage names run there. A hang counts as a failure, and its processes are killed.
@@ -142,7 +142,7 @@ def copy_tree(source: Path, target: Path) -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the environment in which imports come from `folder` and nothing is written elsewhere."""
+    """Return variables with which imports come from `folder` and nothing is written elsewhere."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -184,7 +184,8 @@ def run(command: Sequence[str], folder: Path, limit_s: float) -> tuple[int | Non
     """
     with tempfile.TemporaryFile("w+b") as said:
         process = subprocess.Popen(
-            command, cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
+            command, cwd=folder, env=environment(folder),
+            stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
             start_new_session=True,
         )  # fmt: skip
         try:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Run the test suite under AddressSanitizer and UndefinedBehaviorSanitizer.
 
-    python scripts/sanitize.py [arguments of pytest]          (make asan runs all but the slow tests)
+    python scripts/sanitize.py [arguments of pytest]    (make asan runs all but the slow tests)
 
 The script builds puffervec._native_sanitize first. Python itself is not instrumented, so the
 runtimes are preloaded; worker processes inherit that. Leak detection is off, because Python keeps

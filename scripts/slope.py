@@ -93,5 +93,5 @@ def fit(lives: Sequence[Points]) -> Slope | None:
 
 
 def steady(lives: Sequence[Points]) -> bool:
-    """Return whether a count (open files, threads) has the same floor in every block of each life."""
+    """Return whether a count (open files, threads) has an equal floor in every block of a life."""
     return all(len({value for _, value in floors(life)}) <= 1 for life in lives)

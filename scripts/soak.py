@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """`make soak`: train with a fault every half minute, and report memory, files and threads.
 
-    python scripts/soak.py                          10 minutes of drive and tag_grid, four workers in all
-    python scripts/soak.py --minutes 1440           a day, which is needed to claim a slope under 1 MiB/h
-    PV_SEED=7 python scripts/soak.py                the same faults in the same order
+    python scripts/soak.py                   10 minutes of drive and tag_grid, four workers in all
+    python scripts/soak.py --minutes 1440    a day, needed to claim a slope under 1 MiB/h
+    PV_SEED=7 python scripts/soak.py         the same faults in the same order
 
 Memory, open files and threads must stay flat. Two runs of `puffer-train` run simultaneously. The
 first suffers faults of all kinds; after a fatal one it is resumed from its newest checkpoint. The
@@ -16,7 +16,7 @@ later, and a learner that has ended may leave no process behind.
     kill learner   SIGKILL; its workers end by themselves, and it is resumed
     terminate      SIGTERM to its group; it saves, ends with 143, and is resumed
     stop worker    SIGSTOP, and SIGCONT after some seconds
-    full disk      no file may grow until a checkpoint has failed (RLIMIT_FSIZE of the learner); then they may again
+    full disk      no file may grow (RLIMIT_FSIZE of the learner) until a checkpoint has failed
 
 "Memory" is anonymous pages and shared memory, which grow only by a leak; pages of library files
 come and go. See scripts/slope.py for the fit. Exit status: 0; 1 if a run did not continue, a
@@ -98,7 +98,8 @@ class Run:
         self._before = self._metrics_bytes()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "puffervec.commands.cli", *arguments],
-            cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            cwd=common.ROOT, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             start_new_session=True,
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
@@ -353,8 +354,14 @@ def look(process: psutil.Process) -> dict[str, float]:
         if "RssShmem" in line
     )
     with process.oneshot():
-        return {"memory": sizes["Anonymous"] + shared, "rss": sizes["Rss"], "pss": sizes["Pss"], "fds": process.num_fds(),
-                "threads": process.num_threads(), "children": len(process.children())}  # fmt: skip
+        return {
+            "memory": sizes["Anonymous"] + shared,
+            "rss": sizes["Rss"],
+            "pss": sizes["Pss"],
+            "fds": process.num_fds(),
+            "threads": process.num_threads(),
+            "children": len(process.children()),
+        }
 
 
 class Sampler:
@@ -413,16 +420,23 @@ def judge(lives: Sequence[Life], warm_up_s: float) -> list[dict[str, Any]]:
             for name in ("fds", "threads", "children")
         }
         last = [floors(points)[-1][1] for points in memory if points]
+        rss, pss = (
+            max((value for life in mine for _, value in life.seen[name]), default=0)
+            for name in ("rss", "pss")
+        )
+        verdict = "too short to fit" if slope is None else slope.verdict(LIMIT_MIB_PER_HOUR)
         entries.append(
             {
-                "role": role, "lives": len(mine), "lives_fitted": sum(bool(points) for points in memory),
+                "role": role, "lives": len(mine),
+                "lives_fitted": sum(bool(points) for points in memory),
                 "level_mib": [round(value / 2**20, 2) for value in last],
-                "rss_mib": round(max((v for life in mine for _, v in life.seen["rss"]), default=0) / 2**20, 1),
-                "pss_mib": round(max((v for life in mine for _, v in life.seen["pss"]), default=0) / 2**20, 1),
+                "rss_mib": round(rss / 2**20, 1),
+                "pss_mib": round(pss / 2**20, 1),
                 "slope": None if slope is None else asdict(slope),
-                "verdict": "too short to fit" if slope is None else slope.verdict(LIMIT_MIB_PER_HOUR),
-                **{name: sorted({value for points in found for _, value in floors(points)}) for name, found in counts.items()},
-                "steady": all(steady(found) for found in counts.values()),
+                "verdict": verdict,
+                **{name: sorted({value for points in lives for _, value in floors(points)})
+                   for name, lives in counts.items()},
+                "steady": all(steady(lives) for lives in counts.values()),
             }
         )  # fmt: skip
     return entries
@@ -476,10 +490,11 @@ def show(
         print(f"TROUBLE: {trouble}")
 
 
-def told(incident: dict[str, Any]) -> str:
+def incident_line(incident: dict[str, Any]) -> str:
     """Return one line about a fault.
 
-    >>> told({"kind": "terminate", "run": "drive", "seconds": 8.25, "checkpoint": 1000, "went_on_at": 1234})
+    >>> fault = {"kind": "terminate", "run": "drive", "seconds": 8.25}
+    >>> incident_line(fault | {"checkpoint": 1000, "went_on_at": 1234})
     'terminate     drive      went on after 8.2 s at 1,234 agent-steps, from a checkpoint of 1,000'
     """
     return (
@@ -514,7 +529,7 @@ def soak(
                 break
             incident = strike(runs[index], kind, chance)
             incidents.append(incident)
-            print(f"{time.monotonic() - begin:6.0f} s  {told(incident)}", flush=True)
+            print(f"{time.monotonic() - begin:6.0f} s  {incident_line(incident)}", flush=True)
             due = max(due + every_s, time.monotonic())
         for run in runs:
             _finish(run)

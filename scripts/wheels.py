@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Build the wheels of a release in dist/: cp311-abi3 for Linux (x86-64, aarch64) and macOS (arm64).
 
-    make dist                            everything that can be built here; reports what cannot, and why
-    python scripts/wheels.py --try       steps an env with the installed package (cibuildwheel's test command)
+    make dist                         all that can be built here; reports what cannot, and why
+    python scripts/wheels.py --try    step an env of the installed package (for cibuildwheel)
 
 If Docker is available, cibuildwheel builds the Linux wheels in the containers that pyproject.toml
 names. Without it they are compiled here, aarch64 with a cross compiler, and auditwheel names the

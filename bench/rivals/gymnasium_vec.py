@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Gymnasium's vector envs with their default settings. settings: {"mode": "sync" | "async" | "own"}.
+"""Gymnasium's vector envs with their default settings.
 
-"own": what the env itself brings, without Python per env: CartPole in NumPy, ALE in C++.
+Settings: {"mode": "sync" | "async" | "own"}. "own" is the vector env that the env itself brings,
+without Python per env: CartPole in NumPy, ALE in C++.
 """
 
 from __future__ import annotations

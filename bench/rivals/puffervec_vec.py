@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec. settings: those of `puffervec.make`, and "env": "python" (default) or "c"; or {"mode": "sync" | "async"} for the
-look-alikes in puffervec.gym, which may have {"num_workers": ...} too. Next-step autoreset.
+"""puffervec's vector envs, with next-step autoreset.
+
+Settings: those of `puffervec.make`, and "env": "python" (default) or "c"; or {"mode": "sync" |
+"async"} for the look-alikes in puffervec.gym, which may have {"num_workers": ...} too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Stable-Baselines3's DummyVecEnv and SubprocVecEnv. settings: {"mode": "dummy" | "subproc"}. Same-step autoreset."""
+"""Stable-Baselines3's DummyVecEnv and SubprocVecEnv, with same-step autoreset.
+
+Settings: {"mode": "dummy" | "subproc"}.
+"""
 
 from __future__ import annotations
 

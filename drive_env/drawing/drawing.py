@@ -32,8 +32,10 @@ MARGIN_M = 14.0  # around the agents' logs and goals
 WALKER_M = 0.7  # minimum radius of a pedestrian, so that it is visible
 NOT_DRIVEN = ("car", "pedestrian", "cyclist", "object")  # by packed type
 COLOURS = {
-    "agent": BLUE, "goal": GREEN, "log": "#cc79a7", "collision": "#d81e3a", "off-road": "#e8750a", "at goal": GREEN,
-    "ran a red light": "#c4008f", "car": "#8d929b", "pedestrian": "#8a5a2b", "cyclist": "#b08d57", "object": "#a9adb5",
+    "agent": BLUE, "goal": GREEN, "log": "#cc79a7",
+    "collision": "#d81e3a", "off-road": "#e8750a", "at goal": GREEN,
+    "ran a red light": "#c4008f", "car": "#8d929b",
+    "pedestrian": "#8a5a2b", "cyclist": "#b08d57", "object": "#a9adb5",
     ROLE: "#7b3ff2", **GROUND,
 }  # fmt: skip
 CLOSE_M = 60.0  # width of the view that follows one agent

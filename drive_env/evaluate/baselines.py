@@ -41,7 +41,8 @@ DEFAULT_ACTIONS: dict[str, Any] = {
     **dict.fromkeys(LIMITS, 0.0),
 }  # fmt: skip
 COMPACT_ROWS: dict[str, Any] = {
-    "observation": "compact", "row_dtype": "float32", "segments": "nearest", "partner_types": 0, "raster": 0, "raster_alone": 0,
+    "observation": "compact", "row_dtype": "float32", "segments": "nearest",
+    "partner_types": 0, "raster": 0, "raster_alone": 0,
 }  # fmt: skip
 
 # The best of 7, 9, 11 and 13 m/s by the score on the generated scenes, within noise.

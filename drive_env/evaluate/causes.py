@@ -65,6 +65,8 @@ def _shares(agents: Sequence[Row], failed: Sequence[Row], by: Sequence[str]) -> 
 
     keys = [tuple(row[name] for name in by) for row in failed]
     ranked = [key for key, _ in Counter(keys).most_common()]
-    lines = [line(dict(zip(by, key, strict=True)), [row for row, at in zip(failed, keys, strict=True) if at == key])
-             for key in ranked]  # fmt: skip
+    lines = []
+    for key in ranked:
+        rows = [row for row, at in zip(failed, keys, strict=True) if at == key]
+        lines.append(line(dict(zip(by, key, strict=True)), rows))
     return [*lines, line({**dict.fromkeys(by), by[0]: "any"}, failed)]

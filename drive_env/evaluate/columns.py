@@ -49,10 +49,10 @@ MEANINGS = {
     "collision": "share that touched another object",
     "offroad": "share that left the road",
     "at_fault": "share that caused a contact",
-    "comfortable": "share of the half-seconds in which accelerations and jerks were within the limits of "
-    "comfort",
-    "lawful": "share that ran no red light or stop sign, kept to its side, and was at most 5 mph above "
-    "a limit",
+    "comfortable": "share of the half-seconds in which accelerations and jerks were within the "
+    "limits of comfort",
+    "lawful": "share that ran no red light or stop sign, kept to its side, and was at most 5 mph "
+    "above a limit",
     "goal_time": "time to the goal over that of the log",
     "path_m": "mean distance from the path of the log, in metres",
 }

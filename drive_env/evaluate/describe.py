@@ -65,10 +65,8 @@ class SceneSummary:
             lines.append(f"  {self.without_agents} of them have no agent and are never used")
         lines += (f"  {line}" for line in remarks_on(self.left_out))
         floats = sum(math.prod(shape) for shape in self.observation.values() if len(shape) < 3)
-        lines.append(
-            "observation: "
-            f"{f'{floats} floats: ' if floats else ''}{'; '.join(map(self._block, self.observation))}"
-        )
+        total = f"{floats} floats: " if floats else ""
+        lines.append(f"observation: {total}{'; '.join(map(self._block, self.observation))}")
         return "\n".join(lines)
 
     def _block(self, name: str) -> str:

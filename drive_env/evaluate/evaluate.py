@@ -271,7 +271,8 @@ def turns_needed(config: DriveConfig, episodes: int, frames: int) -> int:
 
 
 def run_batch(
-    actor: Actor, vec: VectorEnv, scenes: NDArray[Any], episodes: int, seed: int, limit: int, records: dict[int, list[Any]],
+    actor: Actor, vec: VectorEnv, scenes: NDArray[Any], episodes: int,
+    seed: int, limit: int, records: dict[int, list[Any]],
     on_record: Callable[[Any, int], None],
 ) -> None:  # fmt: skip
     """Drive some scenes, one per env, until each has `episodes` records, including earlier ones.
@@ -558,8 +559,10 @@ def _with(**settings: Any) -> Callable[[DriveConfig], DriveConfig]:
 
 # Settings of the task, not of how a policy sees and acts.
 TASK = (
-    "scenes", "split", "simplify_m", "control", "control_ids", "others", "init_step", "max_steps", "goal_radius_m",
-    "goal_behavior", "collision_behavior", "offroad_behavior", "next_goal_m", "unknown_speed_limit_mps", "idm_speed_mps",
+    "scenes", "split", "simplify_m", "control", "control_ids",
+    "others", "init_step", "max_steps", "goal_radius_m",
+    "goal_behavior", "collision_behavior", "offroad_behavior", "next_goal_m",
+    "unknown_speed_limit_mps", "idm_speed_mps",
     "idm_headway_s", "idm_gap_m", "idm_acceleration_mps2", "idm_braking_mps2",
 )  # fmt: skip
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 PEAKS = ("peak_acceleration", "peak_braking", "peak_lateral")
 SHOWN_FAILURES = (
-    "scene", "episode", "id", "cause", "why", "other", "other_id", "driver", "angle", "rule", "at_fault", "contact_step",
+    "scene", "episode", "id", "cause", "why", "other", "other_id",
+    "driver", "angle", "rule", "at_fault", "contact_step",
 )  # fmt: skip
 # An agent that drove farther than this against its lane drove the wrong way.
 WRONG_WAY_M = float(lib.PV_DRIVE_WRONG_WAY_M)

@@ -48,7 +48,8 @@ ROLLOUTS = 32
 HISTORY = 10  # frames of the log before the first driven one
 STEPS = 80
 OVERRIDES: dict[str, Any] = {
-    "init_step": HISTORY, "max_steps": 0, "others": "log", "goal_behavior": "drive_on", "collision_behavior": "ignore",
+    "init_step": HISTORY, "max_steps": 0, "others": "log",
+    "goal_behavior": "drive_on", "collision_behavior": "ignore",
     "offroad_behavior": "ignore",
 }  # fmt: skip
 COLUMNS = ("realism", *GROUPS, *ESTIMATORS, "ade_m", "min_ade_m")

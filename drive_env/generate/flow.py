@@ -280,7 +280,8 @@ def sort_wishes(rng: np.random.Generator, wishes: list[Wish]) -> list[Wish]:
 
 
 def plan_traffic(
-    rng: np.random.Generator, streets: Streets, wishes: list[Wish], red: NDArray[np.bool_], others: list[Actor],
+    rng: np.random.Generator, streets: Streets, wishes: list[Wish],
+    red: NDArray[np.bool_], others: list[Actor],
     edges: dict[int, tuple[Floats, Floats]],
 ) -> list[Actor]:  # fmt: skip
     """Plan cars and return those for which there is a free way.

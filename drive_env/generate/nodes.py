@@ -187,7 +187,8 @@ def add_crosswalk(
 
 
 def add_connectors(
-    streets: Streets, index: int, node: Node, arms: list[Arm], corners: list[tuple[float, float, float]],
+    streets: Streets, index: int, node: Node, arms: list[Arm],
+    corners: list[tuple[float, float, float]],
     mouths: list[float], pair: tuple[int, int], group: int, side_road: bool,
 ) -> None:  # fmt: skip
     """Add the lanes from one arm to another.
@@ -224,7 +225,8 @@ def add_connectors(
                 ]
             )
         streets.add_lane(
-            node.place_m + points, (index, arms[i].link, "in", lane), (index, arms[j].link, "out", other_lane),
+            node.place_m + points, (index, arms[i].link, "in", lane),
+            (index, arms[j].link, "out", other_lane),
             turn=turn, rank=RANK[turn] - (3 if side_road else 0), group=group,
             stop=node.control == STOP and (side_road or not node.major),
         )  # fmt: skip

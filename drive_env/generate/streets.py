@@ -148,7 +148,8 @@ def populate(
     walkers = keep_clear(walkers, parked)
     low, high = plan.speed_mps
     demand = Demand(
-        amount["cars"], (low, low + (0.7 + 0.3 * difficulty) * (high - low)), plan.focus_m, plan.spread_m, plan.turning,
+        amount["cars"], (low, low + (0.7 + 0.3 * difficulty) * (high - low)),
+        plan.focus_m, plan.spread_m, plan.turning,
         plan.changes, left=plan.left,
     )  # fmt: skip
     wishes = draw_wishes(rng, streets, demand, amount["cars"])
@@ -309,7 +310,8 @@ class Frame:
 
 
 def scene_of(
-    rng: np.random.Generator, name: str, plan: Plan, streets: Streets, lights: NDArray[np.uint8], actors: list[Actor],
+    rng: np.random.Generator, name: str, plan: Plan, streets: Streets,
+    lights: NDArray[np.uint8], actors: list[Actor],
     notes: dict[str, object],
 ) -> Scene:  # fmt: skip
     """Return streets and actors as a scene."""
@@ -372,8 +374,10 @@ def object_of(actor: Actor, number: int, frame: Frame) -> SceneObject:
     velocity = np.round(np.stack([speed * np.cos(course), speed * np.sin(course)], axis=-1), 4)
     heading = frame.direction(actor.heading_rad)
     return SceneObject(
-        type=actor.kind, id=number, width_m=round(actor.width_m, 3), length_m=round(actor.length_m, 3), height_m=height_m,
+        type=actor.kind, id=number, width_m=round(actor.width_m, 3),
+        length_m=round(actor.length_m, 3), height_m=height_m,
         expert=actor.expert, position_m=np.where(valid[:, None], np.round(place, 4), INVALID),
-        velocity_mps=np.where(valid[:, None], velocity, INVALID), heading_rad=np.where(valid, heading, INVALID),
+        velocity_mps=np.where(valid[:, None], velocity, INVALID),
+        heading_rad=np.where(valid, heading, INVALID),
         valid=valid, goal_m=np.round(place[actor.last], 4),
     )  # fmt: skip

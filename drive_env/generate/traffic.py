@@ -327,8 +327,9 @@ def blocked_cells(
         ]
         car, row, column = np.nonzero(near & there[..., None])
         gap = np.stack([x[car, row] - centre[column, 0], y[car, row] - centre[column, 1]], axis=-1)
-        overlap = boxes_overlap(gap, heading[column], other_heading[car, row], (np.full(1, half[0]), np.full(1, half[1])),
-                                (sizes[0][car, 0] / 2, sizes[1][car, 0] / 2))  # fmt: skip
+        own_half = np.full(1, half[0]), np.full(1, half[1])
+        other_half = sizes[0][car, 0] / 2, sizes[1][car, 0] / 2
+        overlap = boxes_overlap(gap, heading[column], other_heading[car, row], own_half, other_half)
         if x.shape[1] == 1:
             taken[:, column[overlap]] = True
         else:

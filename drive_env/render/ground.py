@@ -29,7 +29,8 @@ LIGHTS = {
 }
 # Roles, with the colours of legends.
 GROUND = {
-    "road": "#dfe1e4", **AREAS, "lane": "#b9bec6", "white line": "#9aa1ab", "yellow line": "#d8b400", "kerb": "#5b6068",
+    "road": "#dfe1e4", **AREAS, "lane": "#b9bec6", "white line": "#9aa1ab",
+    "yellow line": "#d8b400", "kerb": "#5b6068",
     **LIGHTS, **SIGNS,
 }  # fmt: skip
 YELLOW_KINDS = frozenset((9, 10, 11, 12, 13))  # by map_element_id

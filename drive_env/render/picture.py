@@ -49,10 +49,13 @@ BY_NUMBER = (
 SHADES = (0.4, 0.55, 0.7, 0.85, 1.0)  # of a path, from its start
 PALE, AREA = 0.35, 0.2  # shades of an agent's start and of its goal
 COLOURS = {
-    **GROUND, "white line": "#ffffff", "shoulder": "#ebecec", "car": "#a9adb5", "object": "#a9adb5", "pedestrian": "#6b4a2f",
-    "cyclist": "#b08d57", "way of others": "#a0a4ab", "edge of others": "#7d828c", "lane": "#cdd1d6",
+    **GROUND, "white line": "#ffffff", "shoulder": "#ebecec",
+    "car": "#a9adb5", "object": "#a9adb5", "pedestrian": "#6b4a2f",
+    "cyclist": "#b08d57", "way of others": "#a0a4ab",
+    "edge of others": "#7d828c", "lane": "#cdd1d6",
     "collision": "#d81e3a", "off-road": "#e8750a", "paper": PAPER, "edge": INK,
-    **{f"{n} {share}": mix(colour, share) for n, colour in enumerate(BY_NUMBER) for share in (*SHADES, PALE, AREA)},
+    **{f"{n} {share}": mix(colour, share)
+       for n, colour in enumerate(BY_NUMBER) for share in (*SHADES, PALE, AREA)},
 }  # fmt: skip
 SHOULDER_M = 7.2  # width of a strip under the lanes that fills crossings and reaches most edges
 WAY_M, LEAST_WAY_PX = 0.5, 3.0

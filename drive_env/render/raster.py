@@ -30,9 +30,12 @@ Picture = NDArray[np.uint8]
 GROUND, INK = (38, 41, 48), (43, 46, 51)
 # From the bottom layer to the top one; a channel that is not named here is white, on top.
 COLOURS: dict[str, tuple[int, int, int]] = {
-    "crosswalks": (96, 96, 140), "lanes": (74, 80, 92), "lines": (232, 221, 176), "edges": (150, 158, 172),
-    "goal": (72, 201, 140), "vehicles": (240, 158, 60), "others": (170, 120, 90), "cyclists": (235, 100, 190),
-    "pedestrians": (255, 90, 80), "own": (84, 160, 255), "stops": (255, 140, 140), "green": (60, 230, 90),
+    "crosswalks": (96, 96, 140), "lanes": (74, 80, 92),
+    "lines": (232, 221, 176), "edges": (150, 158, 172),
+    "goal": (72, 201, 140), "vehicles": (240, 158, 60),
+    "others": (170, 120, 90), "cyclists": (235, 100, 190),
+    "pedestrians": (255, 90, 80), "own": (84, 160, 255),
+    "stops": (255, 140, 140), "green": (60, 230, 90),
     "yellow": (250, 220, 60), "red": (255, 40, 40),
 }  # fmt: skip
 # A crossing, with the goal behind it

@@ -8,7 +8,8 @@ content. All values are little-endian, of four bytes:
 
   v0   num_objects, num_roads; then objects, then roads, each with a head (type, id, size)
   v1   the same with the head (type, size)
-  v2   sdc_track_index, n, tracks_to_predict[n], num_objects, num_roads; heads are (scenario_id, type, id, size)
+  v2   sdc_track_index, n, tracks_to_predict[n], num_objects, num_roads; heads are (scenario_id,
+       type, id, size)
   v2b  16 bytes of scenario id before v2, or before v2 with the heads of v0
   v3   num_agents, num_roads, num_traffic, num_objects; see bin_v3.py
 

@@ -6,17 +6,17 @@ Runs in the learner. Little-endian, of four bytes each unless said otherwise. `l
 as many ints.
 
   head      num_agents, num_roads, num_traffic, num_objects
-  agent     id (its index), type, T; x[T] y[T] z[T] heading[T] vx[T] vy[T] length[T] width[T] height[T]; valid[T] (int);
-            route (list), route_gt_len, goal x y z, mark_as_expert
+  agent     id (its index), type, T; x[T] y[T] z[T] heading[T] vx[T] vy[T] length[T] width[T]
+            height[T]; valid[T] (int); route (list), route_gt_len, goal x y z, mark_as_expert
   road      id (its index), type, n; x[n] y[n] z[n] heading[n];
             lanes (types 0 to 9) also: entry lanes (list), exit lanes (list), speed_limit, length,
             cumulative length[n]
   traffic   id (its index), type; stop line x y z x y z; heading; states (list), lanes (list)
-  object    id, type, T, 9 T floats, T ints; the env that the format belongs to skips these, and so does this reader
+  object    id, type, T, 9 T floats, T ints; PufferDrive skips these, and so does this reader
   graph     n, lane_ids[n], distances[n n]
-  end       scenario_id (128 bytes), dataset (32 bytes), log_length, log_dt, objects_of_interest (list),
-            tracks_to_predict (list); then any of "TLPHASE1" (8 bytes; two ints per traffic control)
-            and "LANEWID1" (8 bytes; a float per point of each lane)
+  end       scenario_id (128 bytes), dataset (32 bytes), log_length, log_dt, objects_of_interest
+            (list), tracks_to_predict (list); then any of "TLPHASE1" (8 bytes; two ints per traffic
+            control) and "LANEWID1" (8 bytes; a float per point of each lane)
 
 Builds of 2026 differ in four places (`Variant`). A file is read in each way, and all ways that fit
 must agree on the content.

@@ -89,8 +89,11 @@ def compile_scene(
         "objects": objects, "frames": frames, "lanes": lanes, "links": links,
         "controls": controls, "states": states, "areas": areas, "text": _text(scene, polylines),
         **dict(zip(("points_x", "points_y", "points_z"), points.T, strict=True)),
-        **{name: getattr(segments, name) for name in ("x", "y", "z", "ux", "uy", "slope", "half", "kind", "polyline")},
-        **build_groups({name: getattr(segments, name) for name in ("x", "y", "ux", "uy", "half")}, segments.count),
+        **{name: getattr(segments, name)
+           for name in ("x", "y", "z", "ux", "uy", "slope", "half", "kind", "polyline")},
+        **build_groups(
+            {name: getattr(segments, name) for name in ("x", "y", "ux", "uy", "half")},
+            segments.count),
     }  # fmt: skip
     head = np.zeros((), dtype=packed.SCENE)
     head["origin_x"], head["origin_y"], head["origin_z"] = origin

@@ -47,7 +47,8 @@ STATES = {
     "stop": RED, "caution": YELLOW, "go": GREEN,
     "arrow_stop": RED | packed.STATE_ARROW, "arrow_caution": YELLOW | packed.STATE_ARROW,
     "arrow_go": GREEN | packed.STATE_ARROW,
-    "flashing_stop": RED | packed.STATE_FLASHING, "flashing_caution": YELLOW | packed.STATE_FLASHING,
+    "flashing_stop": RED | packed.STATE_FLASHING,
+    "flashing_caution": YELLOW | packed.STATE_FLASHING,
 }  # fmt: skip
 
 WORDS = {state: word for word, state in STATES.items()}

@@ -93,7 +93,8 @@ def simplify_all(
         for kind, item in zip(("uint64_t[]", "double[]", "uint8_t[]"), inputs, strict=True)
     ]
     total = lib.pv_drive_simplify(
-        ffi.from_buffer("double[]", points), points.shape[1], pointers[0], len(sizes), *pointers[1:],
+        ffi.from_buffer("double[]", points), points.shape[1],
+        pointers[0], len(sizes), *pointers[1:],
         ffi.from_buffer("double[]", out), ffi.from_buffer("uint64_t[]", kept))  # fmt: skip
     if total == NO_MEMORY:
         raise MemoryError(f"polylines of {len(points)} points cannot be simplified: out of memory")

@@ -101,12 +101,14 @@ def _sections() -> tuple[str, ...]:
 
 
 # Element type of each section of a scene.
-SECTIONS = {"objects": OBJECT, "frames": FRAME, "cells": CELL, "lanes": LANE, "controls": CONTROL, "areas": AREA,
-            "groups": GROUP,
-            **dict.fromkeys(("kind", "states", "text"), np.dtype("u1")),
-            **dict.fromkeys(("polyline", "candidates", "links"), np.dtype("<u2")),
-            **dict.fromkeys(("x", "y", "z", "ux", "uy", "slope", "half"), np.dtype("<f4")),
-            **dict.fromkeys(("points_x", "points_y", "points_z", "boxes", "rows"), np.dtype("<f4"))}  # fmt: skip
+SECTIONS = {
+    "objects": OBJECT, "frames": FRAME, "cells": CELL, "lanes": LANE, "controls": CONTROL,
+    "areas": AREA, "groups": GROUP,
+    **dict.fromkeys(("kind", "states", "text"), np.dtype("u1")),
+    **dict.fromkeys(("polyline", "candidates", "links"), np.dtype("<u2")),
+    **dict.fromkeys(("x", "y", "z", "ux", "uy", "slope", "half"), np.dtype("<f4")),
+    **dict.fromkeys(("points_x", "points_y", "points_z", "boxes", "rows"), np.dtype("<f4")),
+}  # fmt: skip
 ORDER = _sections()
 
 

@@ -69,8 +69,9 @@ class Speed:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in self.times.items())
         return (
             f"{self.run}\n"
-            f"  {self.agent_steps_per_s:,.0f} agent-steps/s, {self.env_steps_per_s:,.0f} env-steps/s, end to end"
-            f" over {self.updates} updates in {self.seconds:.1f} s\n"
+            f"  {self.agent_steps_per_s:,.0f} agent-steps/s, "
+            f"{self.env_steps_per_s:,.0f} env-steps/s, end to end over {self.updates} updates in "
+            f"{self.seconds:.1f} s\n"
             f"  time split: {shares}\n"
             + (
                 ""

@@ -141,6 +141,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 VERB = Verb(
-    "completion", "|".join(SCRIPTS), "a script that completes these commands in a shell", ABOUT, run, options,
+    "completion", "|".join(SCRIPTS),
+    "a script that completes these commands in a shell", ABOUT, run, options,
     trainer=False,
 )  # fmt: skip

@@ -293,6 +293,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 VERB = Verb(
-    "eval", "RUN|CHECKPOINT|latest|ENV [flags]", "rates of a trained policy, or of a baseline", ABOUT,
+    "eval", "RUN|CHECKPOINT|latest|ENV [flags]",
+    "rates of a trained policy, or of a baseline", ABOUT,
     run, options,
 )  # fmt: skip

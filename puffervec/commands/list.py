@@ -51,7 +51,7 @@ def everything() -> dict[str, Rows]:
 
 
 def envs() -> Rows:
-    """Return the C envs, built-in and of installed packages, with the error of one that is broken."""
+    """Return the C envs, built-in and of installed packages; a broken one has its error."""
     rows = []
     for name in puffervec.envs.names():
         try:

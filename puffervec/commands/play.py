@@ -50,7 +50,10 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 def adapted(config: TrainConfig) -> TrainConfig:
-    """Return a run's config as it is evaluated. Raises: ConfigError: an env that cannot be played."""
+    """Return a run's config as it is evaluated.
+
+    Raises: ConfigError: an env that cannot be played.
+    """
     native = native_env(config.target)
     if native is None or native.drawing is None or native.keys is None:
         raise ConfigError(

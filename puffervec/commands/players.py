@@ -62,7 +62,7 @@ class Player:
 
 
 def add_player(parser: Parser) -> None:
-    """Declare the flags that say who acts and in which env; Verb.parse collects those of the env."""
+    """Declare the flags that choose the actor and the env; Verb.parse collects the env's flags."""
     # fmt: off
     flag = parser.flag
     flag("--env.NAME VALUE", "settings of the env, over those of the run")
@@ -245,7 +245,10 @@ def _own_actor(name: str, seed: int) -> Actor:
 
 
 def is_env(target: str) -> bool:
-    """Return whether a target names an env: not `latest`, and a folder only if a C env has its name."""
+    """Return whether a target names an env.
+
+    `latest` does not, and a folder does only if a C env has its name.
+    """
     if target in puffervec.envs.names():
         return True
     if target == "latest" or Path(target).exists():

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """`puffer-train plot`: curves of runs from their metrics.jsonl as one PNG. Imports no torch.
 
-    env/... (its rates)   episode/return   episode/length   losses/policy   ...   agent-steps/s   time split
+    env/... (its rates)   episode/return   episode/length
+    losses/policy   ...   agent-steps/s    time split
 
 Each env has its panels, each series (the seeds of one experiment, or one run) its colour. curves.py
 says what is in a panel.

@@ -21,9 +21,12 @@ from puffervec.train.config.flags import ALIASES, ENV_ALIASES, typed_sections
 from puffervec.train.config.sections import OF_THE_RUN, RoleSection, TrainConfig, describe, hints_of
 
 COMMON = (
-    "train.total_timesteps", "train.time_limit_s", "train.seed", "train.device", "vec.num_envs", "vec.num_workers",
-    "train.lr", "train.horizon", "train.minibatch_size", "train.update_epochs", "train.gamma", "train.gae_lambda",
-    "train.entropy_coef", "policy.kind", "policy.hidden", "policy.memory", "log.folder", "log.name", "log.tensorboard",
+    "train.total_timesteps", "train.time_limit_s", "train.seed",
+    "train.device", "vec.num_envs", "vec.num_workers",
+    "train.lr", "train.horizon", "train.minibatch_size",
+    "train.update_epochs", "train.gamma", "train.gae_lambda",
+    "train.entropy_coef", "policy.kind", "policy.hidden",
+    "policy.memory", "log.folder", "log.name", "log.tensorboard",
     "log.wandb",
 )  # fmt: skip
 SHORT = {long: alias for alias, long in ALIASES.items()}
@@ -78,7 +81,10 @@ def short_help(config: TrainConfig) -> str:
 
 
 def _entry(flag: str, sentence: str, value: Any = None) -> list[str]:
-    """Return the lines of one flag: its sentence and its value, on the next line after a long flag."""
+    """Return the help of one flag: its sentence and its value.
+
+    They begin on the next line after a long flag.
+    """
     shown = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     text = sentence if value in (None, "") else f"{sentence} [{shown}]"
     width = min(120, max(60, shutil.get_terminal_size((120, 24)).columns))
@@ -122,11 +128,8 @@ def full_help(config: TrainConfig) -> str:
             short = f", {SHORT[flag]}" if flag in SHORT else ""
             out.append(f"  {flag}{short}")
             value = getattr(instance, field.name)
-            out.append(
-                f"      {sentences.get(field.name, '')} [{describe(hints[field.name])}; {value}]".replace(
-                    "  [", " ["
-                )
-            )
+            line = f"      {sentences.get(field.name, '')} [{describe(hints[field.name])}; {value}]"
+            out.append(line.replace("  [", " ["))
     out.append("  --policies.NAME.KEY VALUE")
     out.append(f"      KEY as in policy and train, but for map, {', '.join(sorted(OF_THE_RUN))}.")
     return "\n".join(out)

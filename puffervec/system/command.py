@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How a command of this package ends: its exit code, and one line on standard error if it failed."""
+"""How a command of this package ends: its exit code, and one line on stderr if it failed."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from puffervec.train.run.trainer import Trainer
 
 __all__ = [
-    "ActionSpec", "Algorithm", "Batch", "LoadedPolicy", "Observation", "Policy", "TrainConfig", "TrainSection",
+    "ActionSpec", "Algorithm", "Batch", "LoadedPolicy",
+    "Observation", "Policy", "TrainConfig", "TrainSection",
     "Trainer", "load_policy", "log_prob_entropy", "read_metrics",
 ]  # fmt: skip
 

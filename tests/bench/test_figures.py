@@ -293,7 +293,9 @@ def test_a_page_may_not_have_figures_of_old_commits(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no complete git history"):
         found.old("README.md", 2)
     first = _commits(tmp_path, 4)
-    assert "is no ancestor of this commit: make figures RUNS=speed" in found.old("README.md", 2)[0]
+    assert (
+        "is not an ancestor of this commit: make figures RUNS=speed" in found.old("README.md", 2)[0]
+    )
     found = _figures(tmp_path, commit=first[:12])
     assert found.old("README.md", 3) == [] and found.old("docs/other.md", 0) == []
     (problem,) = found.old("README.md", 2)

@@ -12,7 +12,7 @@ from puffervec import EnvData, Evaluation, NativeEnv, Training
 
 @dataclass(frozen=True)
 class CoinGridConfig:
-    """Settings of coin_grid: the same fields in the same order as the C struct, with the defaults."""
+    """Settings of coin_grid: the fields of the C struct in the same order, with the defaults."""
 
     size: int = 6
     """Cells per side."""

@@ -62,10 +62,10 @@ class Algorithm:
         section: its settings: a frozen dataclass derived from TrainSection that adds its own
             fields, all with defaults. They are flags (`--train.NAME`) and are saved with the run
             like all others; `check` refuses values.
-        loss: returns the loss. Called when updates are about to begin, so that only then torch need
-        be imported.
-        figures: names of what the loss sums up besides itself, in its order. The log has their means as
-        `losses/NAME`.
+        loss: returns the loss. Called when updates are about to begin, so that only then torch
+            need be imported.
+        figures: names of what the loss sums up besides itself, in its order. The log has their
+            means as `losses/NAME`.
         stop: asked after each epoch, as `stop(section, sums, samples)`: True ends the update. sums:
             the figures, summed over the epoch's samples of all ranks, by name, () on the device:
             reading one waits for the device.

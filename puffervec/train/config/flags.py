@@ -49,10 +49,13 @@ ALIASES = {
 
 # What Stable-Baselines3, CleanRL and PufferLib call settings that have another name here.
 OTHER_NAMES = {
-    "learning_rate": "--train.lr", "ent_coef": "--train.entropy_coef", "vf_coef": "--train.value_coef",
+    "learning_rate": "--train.lr", "ent_coef": "--train.entropy_coef",
+    "vf_coef": "--train.value_coef",
     "n_steps": "--train.horizon", "num_steps": "--train.horizon", "bptt_horizon": "--train.horizon",
-    "n_epochs": "--train.update_epochs", "num_minibatches": "--train.minibatch_size", "clip_coef": "--train.clip",
-    "clip_range": "--train.clip", "discount": "--train.gamma", "use_rnn": "--policy.memory", "n_envs": "--vec.num_envs",
+    "n_epochs": "--train.update_epochs",
+    "num_minibatches": "--train.minibatch_size", "clip_coef": "--train.clip",
+    "clip_range": "--train.clip", "discount": "--train.gamma",
+    "use_rnn": "--policy.memory", "n_envs": "--vec.num_envs",
 }  # fmt: skip
 POLICIES = "--policies."  # NAME.KEY, of one policy.
 ENV_ALIASES = {

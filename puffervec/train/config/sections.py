@@ -57,7 +57,10 @@ OF_THE_RUN = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class VecSection:
-    """How the envs are run; autoreset is always next-step. Under torchrun each rank runs this many."""
+    """How the envs are run; autoreset is always next-step.
+
+    Under torchrun each rank runs this many.
+    """
 
     backend: Literal["auto", "multiprocessing", "threading", "serial"] = "auto"
     """Who steps the envs; auto: multiprocessing, but fewer than 8 Python envs are stepped serially
@@ -312,7 +315,10 @@ class PolicySection:
 
 @dataclasses.dataclass(frozen=True)
 class RoleSection:
-    """The part of a policy in its run; keys of [policies.NAME] next to those of `policy` and `train`."""
+    """The part of a policy in its run.
+
+    These are keys of [policies.NAME], next to those of `policy` and `train`.
+    """
 
     to_train: bool = True  # False: the policy stays as it is.
     opponent: tuple[str, ...] = ()
@@ -329,7 +335,7 @@ class RoleSection:
 
 @dataclasses.dataclass(frozen=True)
 class PolicySettings:
-    """The settings of one policy: those of the run with its own table, [policies.NAME], over them."""
+    """The settings of one policy: those of the run, overridden by its table [policies.NAME]."""
 
     train: TrainSection
     policy: PolicySection
@@ -615,7 +621,7 @@ def _check_whole(section: str, settings: Any) -> None:
 
 
 def check_layers(layers: int) -> None:
-    """Raise ConfigError where `policy.memory_layers` is no number of cells that anyone would want."""
+    """Raise ConfigError where `policy.memory_layers` is not a reasonable number of cells."""
     if not 0 <= layers <= MOST_LAYERS:
         raise ConfigError(f"policy.memory_layers is {layers}: must be 0 to {MOST_LAYERS}")
 

@@ -42,6 +42,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 VERB = Verb(
-    "export", "RUN|CHECKPOINT|latest [flags]", "a run's policies as ONNX or torch.export files", ABOUT,
+    "export", "RUN|CHECKPOINT|latest [flags]",
+    "a run's policies as ONNX or torch.export files", ABOUT,
     run, options,
 )  # fmt: skip

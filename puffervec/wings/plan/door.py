@@ -39,7 +39,8 @@ def options(parser: Parser) -> None:
     """Declare the flags of plan."""
     # fmt: off
     flag = parser.flag
-    flag("--batch N", "rows of the batch [default: %(default)s]", type=flags.at_least(1), default=BATCH)
+    flag("--batch N", "rows of the batch [default: %(default)s]",
+         type=flags.at_least(1), default=BATCH)
     flag("--out FILE", "the picture [default: plan.svg, in the run folder where there is one; "
          "several policies: plan-NAME.svg]", type=Path)
     flag("--json", "one JSON object instead of tables")

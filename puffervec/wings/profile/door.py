@@ -87,7 +87,8 @@ def options(parser: Parser) -> None:
     flag("--batch N", "rows that a policy gets per call [default: 64]", type=flags.at_least(1))
     flag("--iterations N", "timed calls, or iterations of the loop [default: 100; loop: 20]",
          type=flags.at_least(1))
-    flag("--warmup N", "calls or iterations before them [default: 10; loop: 5]", type=flags.at_least(0))
+    flag("--warmup N", "calls or iterations before them [default: 10; loop: 5]",
+         type=flags.at_least(0))
     flag("--set NAME=VALUE", "an argument of FUNCTION; any number of these",
          action="append", default=[])
     flag("--sweep KNOB=N,N,...", "fit T = a + b n: batch, agents, layers; of a loop also horizon "
@@ -410,6 +411,7 @@ def _read_nsys(asked: argparse.Namespace) -> None:
 
 
 VERB = Verb(
-    "profile", "ENV|RUN|MODULE:FUNCTION [flags]", "times of a policy or of training, and what waits",
+    "profile", "ENV|RUN|MODULE:FUNCTION [flags]",
+    "times of a policy or of training, and what waits",
     ABOUT, run, options, configured=True, targetless=True,
 )  # fmt: skip

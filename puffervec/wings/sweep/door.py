@@ -594,6 +594,7 @@ def print_results(summary: Mapping[str, Any], config: TrainConfig) -> None:
 
 
 VERB = Verb(
-    "sweep", "ENV [flags]", "many runs: settings with the highest score for the least time", ABOUT, run,
+    "sweep", "ENV [flags]",
+    "many runs: settings with the highest score for the least time", ABOUT, run,
     options, configured=True, targetless=True, trains=True,
 )  # fmt: skip

@@ -27,9 +27,10 @@ def options(parser: Parser) -> None:
     """Declare the flags of watch."""
     # fmt: off
     add_server(parser)
-    parser.flag("--replay-every N", "seconds between replays of new checkpoints, which are recorded "
-         "while the page is open; 0: only those that are asked for [default: %(default)s]",
-         type=flags.at_least(0), default=REPLAY_EVERY_S)
+    parser.flag("--replay-every N", "seconds between replays of new checkpoints, which are "
+                "recorded while the page is open; 0: only those that are asked for "
+                "[default: %(default)s]",
+                type=flags.at_least(0), default=REPLAY_EVERY_S)
     add_player(parser)
     # fmt: on
 
@@ -51,6 +52,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 VERB = Verb(
-    "watch", "RUN... [flags]", "a page that follows runs: curves, replays, failing scenes", ABOUT, run,
+    "watch", "RUN... [flags]",
+    "a page that follows runs: curves, replays, failing scenes", ABOUT, run,
     options, trainer=False,
 )  # fmt: skip

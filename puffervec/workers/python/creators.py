@@ -119,8 +119,8 @@ def creators(given: Any, env_args: Any, env_kwargs: Any, num_envs: int) -> list[
     if isinstance(given, (list, tuple)):
         if len(given) != num_envs:
             raise ConfigError(
-                f"the list of env creators has length {len(given)} for num_envs={num_envs}: give one "
-                "per env, or a single one without a list"
+                f"the list of env creators has length {len(given)} for num_envs={num_envs}: give "
+                "one per env, or a single one without a list"
             )
         args = _one_each("env_args", env_args, num_envs, (list, tuple))
         kwargs = _one_each("env_kwargs", env_kwargs, num_envs, (Mapping,))
