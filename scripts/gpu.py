@@ -5,8 +5,8 @@
 Runs the tests marked `gpu`, short benchmarks on CUDA (round trips, steps per second, the host's
 share of a vector step, training end to end with its ladder, the cost of four bottlenecks) and short
 training runs of tag_grid and drive; prints which criteria for the trainer on a GPU were met; writes
-bench/results/<CPU>-<cores>/<day>-gpu.json. Exit status: 0; 1 if a step failed; 2, with one line, if torch finds
-no CUDA device. A missed criterion is reported, but does not count as a failed step.
+bench/results/<CPU>-<cores>/<day>-gpu.json. Exit status: 0; 1 if a step failed; 2, with one line, if
+torch finds no CUDA device. A missed criterion is reported, but does not count as a failed step.
 """
 
 from __future__ import annotations
