@@ -2,17 +2,20 @@
 # SPDX-License-Identifier: MIT
 """The envs and settings that tests over all envs run through. `drive` is among them where the core
 has it.
+
+A built-in env without a case of its own runs with its default settings, so a new one needs no case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 import puffervec
+from puffervec import envs
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,11 @@ def _without_drive() -> str:
     except Exception as error:  # whatever is not there yet: the C type, the scenes, a dependency
         return f"drive cannot be made here: {type(error).__name__}: {error}"
     return ""
+
+
+def missing_from(cases: Iterable[Any]) -> list[str]:
+    """Return the built-in envs that none of the cases, which have an `env`, is about."""
+    return sorted(envs.BUILT_IN.keys() - {case.env for case in cases if isinstance(case.env, str)})
 
 
 DRIVE: dict[str, Any] = {"num_agents": 24, "observe_previous_action": 1}
@@ -103,6 +111,8 @@ CASES = [
     ),
     Case("drive", "drive", DRIVE, needs=_without_drive),
 ]
+PLAIN = missing_from(CASES)
+CASES += [Case(env, env, {}) for env in PLAIN]
 
 
 def params(cases: list[Case] = CASES) -> list[Any]:

@@ -25,6 +25,7 @@ import puffervec
 from puffervec.core.spec import AUTORESET_MODES
 from puffervec.errors import CallOrderError, ConfigError
 from puffervec.vec.vector_env import VectorEnv
+from tests.cases import missing_from
 from tests.drive_env.conftest import make_tree
 from tests.helpers import ManyInOne, action_table, actions_of, raw_rows, serial, slow_but, thinned
 from tests.mock_envs import MULTI, SINGLE
@@ -81,7 +82,9 @@ CASES = {
     "mock": Case(SINGLE["mixed-dict"]),
     "Counting": Case(Counting),
 }
-NATIVE = ["probe", "probe, two groups", "tag", "tag continuous", "cartpole", "covid"]
+PLAIN = missing_from(CASES.values())
+CASES |= {env: Case(env) for env in PLAIN}
+NATIVE = ["probe", "probe, two groups", "tag", "tag continuous", "cartpole", "covid", *PLAIN]
 PARALLEL = {name: Case(factory) for name, factory in list(MULTI.items())[::12]}
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.cases import CASES, DRIVE, require
+from tests.cases import CASES, DRIVE, PLAIN, require
 from tests.env_contract import EnvContract
 
 
@@ -108,6 +108,10 @@ class TestDrive(EnvContract):
     @pytest.fixture(autouse=True)
     def _available(self) -> None:
         require(next(case for case in CASES if case.env == "drive"))
+
+
+for _env in PLAIN:  # pytest finds them as it finds the classes above
+    globals()[f"TestPlain_{_env}"] = type(f"TestPlain_{_env}", (EnvContract,), {"env": _env})
 
 
 # Its rows differ from those of TestDrive in the raster only, which drive_env/test_raster_twin.py

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.builds import source_folder
+from tests.cases import PLAIN
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("puffervec", "drive_env")
@@ -114,6 +115,11 @@ TESTED_TOGETHER = {
     "puffervec/vec/mail.py": "tests/test_mailbox.py",
     "puffervec/vec/turns.py": "tests/test_vector_env.py",
     "puffervec/vec/workers.py": "tests/test_backends.py",
+}
+TESTED_TOGETHER |= {
+    path: "tests/test_contract.py"
+    for env in PLAIN
+    for path in (f"csrc/envs/{env}.c", f"puffervec/envs/{env}.py")
 }
 
 

@@ -10,31 +10,27 @@ import puffervec.envs
 from puffervec.commands import list as listing
 from puffervec.commands.settings_help import choices_of
 from puffervec.errors import ConfigError
+from puffervec.train.config import algorithms
 from puffervec.train.config.sections import PolicySection, TrainSection
+from puffervec.train.policies.registry import kinds
 
 
 def test_all_that_there_is() -> None:
     found = listing.everything()
     named = {title: [next(iter(row.values())) for row in rows] for title, rows in found.items()}
     assert named["envs"][:-1] == puffervec.envs.names()
-    assert {"auto", "mlp", "object_set", "cnn", "convnext", "module:Class"} == set(
-        named["policies"]
-    )
-    assert named["algorithms"] == ["ppo", "a2c", "module:NAME"]
+    assert named["policies"] == ["auto", *kinds(), "module:Class"]
+    assert named["algorithms"] == [*algorithms.names(), "module:NAME"]
     assert tuple(named["memories"]) == choices_of(typing.get_type_hints(PolicySection)["memory"])
     assert tuple(named["optimizers"]) == choices_of(
         typing.get_type_hints(TrainSection)["optimizer"]
     )
-    assert named["presets"][:-1] == ["covid", "tag_continuous", "tag_grid", "drive"]
+    preset = [env for env in puffervec.envs.names() if puffervec.envs.get(env).training.preset]
+    assert "drive" in preset and named["presets"][:-1] == preset
     assert all(row["what"].strip(".") for rows in found.values() for row in rows)
     for rows in found.values():
         assert len({row["what"] for row in rows}) == len(rows)  # each says what it is itself
-    assert [row["env"] for row in found["envs"] if row["preset"] == "own"] == [
-        "covid",
-        "tag_continuous",
-        "tag_grid",
-        "drive",
-    ]
+    assert [row["env"] for row in found["envs"] if row["preset"] == "own"] == preset
 
 
 def test_an_env_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

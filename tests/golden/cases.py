@@ -22,6 +22,7 @@ from typing import Any
 import puffervec
 from puffervec.contract.native import EnvData, NativeEnv
 from puffervec.vec.vector_env import VectorEnv
+from tests.cases import missing_from
 from tests.libraries import compile_library
 
 HERE = Path(__file__).resolve().parent
@@ -189,6 +190,7 @@ CASES = [
     Case("lantern", "lantern", {"size": 7}),
     Case("drift", "drift", {"episode_length": 40}),
 ]
+CASES += [Case(env, env) for env in missing_from(CASES)]
 BY_NAME = {case.name: case for case in CASES}
 # One case of each env; drive_lit is drive with other scenes.
 FIRST = {case.env: case.name for case in reversed(CASES) if case.env != "drive_lit"}
