@@ -27,6 +27,7 @@ from puffervec.system import extras
 from puffervec.system.arguments import Parser
 from puffervec.system.folder import refuse_odd_file, replace_file
 from puffervec.train.config import flags
+from puffervec.train.config.sections import LogSection
 from puffervec.train.metrics.curves import COLUMNS as X_COLUMNS
 from puffervec.train.metrics.curves import (
     TIME,
@@ -49,11 +50,13 @@ from puffervec.train.metrics.keys import (
     base,
 )
 from puffervec.train.metrics.log import METRICS_FILE, read_head, read_metrics
+from puffervec.train.run.folders import newest_first
 
 ABOUT = """\
 Draws metrics of runs: the env's own records, return, losses, speed and time split. RUN is a run
-folder or a metrics.jsonl. Each env has its own axes. Runs that differ in the seed alone are one
-line, their mean, in a band from lowest to highest."""
+folder, a metrics.jsonl or latest, the run in runs that was started or resumed last. Each env has
+its own axes. Runs that differ in the seed alone are one line, their mean, in a band from lowest to
+highest."""
 # Colour-blind people can tell them apart, also in grey (Okabe and Ito 2008).
 COLOURS = (BLUE, ORANGE, GREEN, PINK, YELLOW, "#56B4E9", "#000000")
 STYLES = ("-", "--", ":", "-.")
@@ -102,6 +105,20 @@ def read_run(where: str | Path) -> Run:
     name = file.parent.name if file.name == METRICS_FILE else file.stem
     config = head.get("config")
     return Run(name, str(head.get("env", "")), lines, config if isinstance(config, dict) else {})
+
+
+def resolve(run: str, runs: Path) -> str:
+    """Return the folder of the run in `runs` that was started or resumed last for `latest`.
+
+    Runs that have logged nothing yet are skipped. Other names are returned as they are.
+    Raises: ConfigError where there is no such run.
+    """
+    if run != "latest":
+        return run
+    for folder in newest_first(runs):
+        if (folder / METRICS_FILE).is_file():
+            return str(folder)
+    raise ConfigError(f"no run in {runs.absolute()} has a {METRICS_FILE}: give run folders")
 
 
 def check_request(runs: Sequence[str], out: Path | None, request: Request) -> Path:
@@ -381,10 +398,11 @@ def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train plot RUN...`."""
     asked = VERB.parse(args)
     request = Request(asked.x, asked.metrics, asked.smooth, not asked.apart)
-    print(plot_runs(asked.target, asked.out, request))
+    runs = [resolve(target, LogSection().folder) for target in asked.target]
+    print(plot_runs(runs, asked.out, request))
 
 
 VERB = Verb(
-    "plot", "RUN... [flags]", "curves of one or several runs as a picture", ABOUT, run, options,
-    trainer=False,
+    "plot", "RUN|latest... [flags]", "curves of one or several runs as a picture", ABOUT, run,
+    options, trainer=False,
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import struct
 import sys
 from pathlib import Path
@@ -36,6 +37,20 @@ def write(folder: Path, lines: list[dict[str, Any]], torn: str = "") -> Path:
         "".join(json.dumps(item) + "\n" for item in [head, *lines]) + torn
     )
     return folder
+
+
+def test_latest_is_the_run_that_was_started_last(tmp_path: Path) -> None:
+    for number, name in enumerate(("b", "c", "a", "silent")):
+        folder = tmp_path / name
+        folder.mkdir()
+        if name != "silent":
+            write(folder, [line(1)])
+        (folder / "run.json").write_text("{}")
+        os.utime(folder / "run.json", (number, number))
+    assert plot.resolve("latest", tmp_path) == str(tmp_path / "a")
+    assert plot.resolve("b", tmp_path) == "b"
+    with pytest.raises(ConfigError, match="no run in .* has a metrics.jsonl"):
+        plot.resolve("latest", tmp_path / "a")
 
 
 def test_what_a_resumed_run_did_again_counts_once(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from puffervec.system.folder import Folder
 from puffervec.train.device import ranks
 from puffervec.train.run import provenance
 from puffervec.train.run.checkpoint import MANIFEST, newest
+from puffervec.train.run.folders import newest_first
 from puffervec.train.run.rundir import CHECKPOINTS
 
 Result = TypeVar("Result")
@@ -39,7 +40,7 @@ def find_checkpoint(
         CheckpointError: there is none; the message names the folder that was searched.
     """
     if str(where) == "latest":
-        for folder in _newest_first(runs):
+        for folder in newest_first(runs):
             found = newest(folder / CHECKPOINTS, note)
             if found is not None:
                 return found
@@ -84,22 +85,6 @@ def read_newest(
                 raise
 
 
-def _newest_first(runs: Path) -> list[Path]:
-    """Return the run folders in `runs`, the most recently started or resumed one first.
-
-    Only the time of `run.json`, which each start replaces, counts: other commands (plots,
-    evaluations) write into run folders too. Folders without it come last. Links are left out,
-    because the user has not named them.
-    """
-    found = []
-    with contextlib.suppress(OSError), Folder(runs) as folder:
-        for name in folder.names():
-            with contextlib.suppress(OSError), folder.below(name) as run:
-                started = run.kind(provenance.RUN_FILE) == "file"
-                found.append((run.stat(provenance.RUN_FILE).st_mtime_ns if started else 0, name))
-    return [runs / name for _, name in sorted(found, reverse=True)]
-
-
 def run_folder_of(checkpoint: Path) -> Path | None:
     """Return the run folder of a checkpoint, None if it lies elsewhere, such as a copy.
 
@@ -129,7 +114,7 @@ def find_job(runs: Path, wanted: Collection[str]) -> tuple[Path, Path | None] | 
     }
     if not sought:
         return None
-    for path in _newest_first(runs):
+    for path in newest_first(runs):
         with contextlib.suppress(OSError), Folder(path) as run:
             if sought & provenance.jobs_of(run):
                 return path, newest(path / CHECKPOINTS)

@@ -27,8 +27,8 @@ import torch
 import puffervec
 from puffervec.system.folder import Folder
 from puffervec.train.device.device import usable_cores
+from puffervec.train.run.folders import RUN_FILE
 
-RUN_FILE = "run.json"
 MOST_BYTES = 2**22  # size limit of the file: a few thousand starts
 # Seconds for a git command: enough for a repository of any size. Without a limit, one on a network
 # file system that is gone would block forever.
