@@ -188,7 +188,7 @@ def options(parser: Parser) -> None:
 def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train bench ENV`."""
     asked = VERB.parse(args)
-    config = flags.settled(TrainConfig.of(asked.target), asked.settings)
+    config = flags.settled(TrainConfig.of(asked.target), asked.settings, VERB.parser().long_flags())
     found = measure(config, float(asked.seconds), signals)
     if found is not None:
         print(found.as_json() if asked.json else found.text())

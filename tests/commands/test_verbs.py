@@ -65,6 +65,8 @@ def test_help_and_refused_flags_load_no_torch() -> None:
         ("sweep probe --sweep.train.foo 1:2", ["unknown setting foo"]),
         ("sweep probe --parameters train.foo", ["train.foo"]),
         ("sweep probe --train.foo 3", ["unknown flag --train.foo"]),
+        ("sweep probe --trails 5", ["unknown flag --trails", "did you mean --trials?"]),
+        ("bench probe --second 5", ["did you mean --seconds?"]),
         ("sweep probe --storage x.db", ["x.db", "sqlite:///"]),
         ("sweep --name none", ["sweep runs/none does not exist"]),
         ("sweep --trials 3", ["which env"]),

@@ -301,9 +301,10 @@ def add_sources(parser: Parser) -> None:
     # fmt: on
 
 
-def settled(config: TrainConfig, args: Sequence[str]) -> TrainConfig:
+def settled(config: TrainConfig, args: Sequence[str], own: Sequence[str] = ()) -> TrainConfig:
     """Return the config with the file of `--config` and the flags laid over it, checked.
 
+    Args: own: as of apply_flags.
     Raises: ConfigError.
     """
     parser = Parser(prog="puffer-train", add_help=False)
@@ -312,7 +313,7 @@ def settled(config: TrainConfig, args: Sequence[str]) -> TrainConfig:
     config = of_algorithm(config, left)  # The file may have settings of its own.
     if found.config is not None:
         config = apply_config_file(config, found.config)
-    config = apply_flags(config, left)
+    config = apply_flags(config, left, own)
     opponents = by_policy(config, found.opponent).items()
     config = config.merged({"policies": {name: {"opponent": runs} for name, runs in opponents}})
     config.check()
@@ -328,8 +329,11 @@ def of_algorithm(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
     return config if name is None else config.merged({"train": {"algorithm": name}})
 
 
-def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
+def apply_flags(config: TrainConfig, argv: Sequence[str], own: Sequence[str] = ()) -> TrainConfig:
     """Return the config with command-line flags laid over it.
+
+    Args:
+        own: other flags of the command, which an error may propose.
 
     Raises: ConfigError: an unknown flag, or a value that does not fit; one line.
     """
@@ -347,7 +351,7 @@ def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
     if unknown:
         flag = next((word for word in unknown if word.startswith("-")), unknown[0])
         kind = "flag" if flag.startswith("-") else "argument"
-        raise ConfigError(f"unknown {kind} {flag}: {_nearest(flag, known_flags(config))}")
+        raise ConfigError(f"unknown {kind} {flag}: {_nearest(flag, [*known_flags(config), *own])}")
     for path, words in vars(found).items():
         section, _, name = path.partition(".")
         hint = hints_of(getattr(config, section))[name]
