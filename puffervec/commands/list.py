@@ -123,8 +123,12 @@ def presets() -> Rows:
 
 
 def first_sentence(thing: Any) -> str:
-    """Return the first sentence of a docstring, "" where there is none."""
+    """Return the first sentence of a docstring, "" where there is none.
+
+    Of a function that makes something, only what it returns: "Return a GRU." becomes "A GRU.".
+    """
     text = " ".join((inspect.getdoc(thing) or "").split())
+    text = re.sub(r"^Return (\w)", lambda match: match[1].upper(), text)
     found = re.match(r".*?(?<!al)[.;](?= |$)", re.sub(r"\s*\([^()]*\)", "", text))
     return (found[0].rstrip(";") if found else text).rstrip(".") + "." if text else ""
 

@@ -45,9 +45,9 @@ class Collector(Tally):
             actions: generator that actions are drawn with.
             pool: threads that process the rows of a half.
         """
-        section, learned = setup.config.train, learner.storages
+        section, learned = setup.run.config.train, learner.storages
         super().__init__(setup.rows, learned, setup.ranks)
-        self.expect(facts_of(vec, tuple(setup.rows), setup.config.python))
+        self.expect(facts_of(vec, tuple(setup.rows), setup.run.config.python))
         self.vec, self.horizon, self.device = vec, section.horizon, setup.device
         self.turns = 0  # vector steps, each of all halves
         self.slots: dict[str, Slot] = {}

@@ -42,7 +42,7 @@ def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn
             `train.tensor_parallel` says.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(setup.config.train.seed)
+        torch.manual_seed(setup.run.config.train.seed)
         built = {
             name: given[name] if name in given else rows.build()
             for name, rows in setup.rows.items()
@@ -65,7 +65,7 @@ def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn
 
 def new_storage(setup: Setup, name: str) -> Storage:
     """Allocate the storage that updates of a policy learn from."""
-    config = setup.config
+    config = setup.run.config
     return storage_of(
         setup.rows[name], config.learned_envs, config.train.horizon, setup.device, setup.bf16
     )

@@ -79,7 +79,7 @@ class Reporting:
         Raises:
             ConfigError: a tracker cannot be opened.
         """
-        config, log = setup.config, setup.config.log
+        config, log = setup.run.config, setup.run.config.log
         self._config, self._log, metric = config, files.log, vec.env.training.metric
         opened = trackers.open_trackers(
             log, files.folder, counters.agent_steps, files.run_id, config.tables(), metric

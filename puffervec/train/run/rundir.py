@@ -41,6 +41,7 @@ from puffervec.train.config.sections import (
 )
 from puffervec.train.metrics.log import METRICS_FILE, JsonLog
 from puffervec.train.run import provenance
+from puffervec.train.run.folders import RUN_FILE
 
 if TYPE_CHECKING:
     from puffervec.train.run.setup import Setup
@@ -51,7 +52,7 @@ CHECKPOINTS = "checkpoints"
 CONFIG_FILE = "config.json"
 _LOCK_FILE = "run.lock"
 # Checked before the start.
-_WRITTEN = (CONFIG_FILE, provenance.RUN_FILE, METRICS_FILE, CHECKPOINTS)
+_WRITTEN = (CONFIG_FILE, RUN_FILE, METRICS_FILE, CHECKPOINTS)
 
 
 def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
@@ -203,7 +204,7 @@ class RunFiles:
             if first:
                 self._take()
             self.goes_on = setup.checkpoint is not None or (first and metrics.is_file())
-            head = {"env": setup.config.target, "config": setup.config.tables()}
+            head = {"env": setup.run.config.target, "config": setup.run.config.tables()}
             self.log = JsonLog(metrics, head, write=first)
         except BaseException as error:
             if self.lock is not None:
@@ -224,11 +225,11 @@ class RunFiles:
         setup = self._setup
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock = RunLock(self.folder)
-        write_config(self.folder, setup.config)
+        write_config(self.folder, setup.run.config)
         facts = {
-            "env": setup.config.target,
+            "env": setup.run.config.target,
             "device": provenance.device_name(setup.device),
-            "seeds": {"train": setup.config.train.seed},
+            "seeds": {"train": setup.run.config.train.seed},
             "resumed_from": None if setup.checkpoint is None else setup.checkpoint.name,
             "measured": setup.chosen.measured,
             "ranks": setup.ranks.size,

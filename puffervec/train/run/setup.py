@@ -65,11 +65,6 @@ class Setup:
     opponents: Mapping[str, Opponents] = dataclasses.field(default_factory=dict)
 
     @property
-    def config(self) -> TrainConfig:
-        """The settings of the run."""
-        return self.run.config
-
-    @property
     def device(self) -> torch.device:
         """The device of this rank."""
         return self.run.device
@@ -82,26 +77,26 @@ class Setup:
     @property
     def bf16(self) -> bool:
         """Whether hidden layers compute in bf16."""
-        return self.config.train.precision == "bf16"
+        return self.run.config.train.precision == "bf16"
 
     @property
     def behind(self) -> bool:
         """Whether rollouts come from older weights than those that learn from them."""
-        return self.config.train.asynchronous or bool(self.config.ray.address)
+        return self.run.config.train.asynchronous or bool(self.run.config.ray.address)
 
     @property
     def env_seed(self) -> int:
         """The seed of env 0 of this rank; env i has env_seed + i, unique over all ranks."""
-        return self.config.train.seed + self.ranks.rank * self.config.vec.num_envs
+        return self.run.config.train.seed + self.ranks.rank * self.run.config.vec.num_envs
 
     @property
     def own_seed(self) -> int:
         """The seed of this rank for actions and shuffles."""
-        return self.config.train.seed + RANK_SEEDS * self.ranks.rank
+        return self.run.config.train.seed + RANK_SEEDS * self.ranks.rank
 
     def make_vec(self) -> VectorEnv:
         """Start the workers of this rank."""
-        return make_vec(self.config, self.env_seed)
+        return make_vec(self.run.config, self.env_seed)
 
     def run_folder(self) -> Path:
         """Return the run folder, the same on all ranks, after creating it if none was requested.
@@ -112,7 +107,7 @@ class Setup:
         folder = self.folder
         if folder is None and self.ranks.first:
             folder = rundir.new_run_folder(
-                self.config.log, self.config.target, self.config.train.seed
+                self.run.config.log, self.run.config.target, self.run.config.train.seed
             )
         return Path(self.ranks.broadcast_object(str(folder)))
 

@@ -201,7 +201,7 @@ class Saver:
 
     def due(self) -> bool:
         """Return True once `log.checkpoint_interval_s` has passed since the last checkpoint."""
-        return time.monotonic() - self._last_s >= self._setup.config.log.checkpoint_interval_s
+        return time.monotonic() - self._last_s >= self._setup.run.config.log.checkpoint_interval_s
 
     def postpone(self) -> None:
         """Restart the interval until the next checkpoint is due."""
@@ -226,9 +226,8 @@ class Saver:
                 self._files.refind(note)
                 manifest = self._manifest(dataclasses.replace(counters, elapsed_s=elapsed_s))
                 found = ckpt.Checkpoint(manifest, tensors)
-                path = ckpt.write(
-                    self._files.folder / CHECKPOINTS, found, self._setup.config.log.keep_checkpoints
-                )
+                keep = self._setup.run.config.log.keep_checkpoints
+                path = ckpt.write(self._files.folder / CHECKPOINTS, found, keep)
             except (OSError, ConfigError) as error:
                 failure = error
         shared, words = ranks.broadcast_object([path and str(path), failure and str(failure)])
@@ -277,7 +276,7 @@ class Saver:
             raise CheckpointError(f"this checkpoint does not fit the run: {error}") from error
 
     def _manifest(self, counters: Counters) -> dict[str, Any]:
-        config, opponents = self._setup.config, self._setup.opponents
+        config, opponents = self._setup.run.config, self._setup.opponents
         return {
             "env": config.target,
             "spec_hash": self._setup.spec_hash,

@@ -112,7 +112,7 @@ class Trainer:
         self._check(config, ranks)
         setup, found = set_up(config, policies or {}, checkpoint, folder, ranks, policy_map)
         self.config, self.ranks, self.device, self.chosen = (
-            setup.config,
+            setup.run.config,
             ranks,
             setup.device,
             setup.chosen,
@@ -123,7 +123,7 @@ class Trainer:
         self._open = contextlib.ExitStack()  # closes the parts in reverse order
         self.folder = setup.run_folder()
         try:
-            if setup.config.train.deterministic:
+            if setup.run.config.train.deterministic:
                 self._open.enter_context(deterministic_kernels(self.device))
             self.files = RunFiles(self.folder, setup)
             self._open.callback(self.files.close)
@@ -154,7 +154,9 @@ class Trainer:
         self._open.callback(self.vec.close)
         self.policies = build_policies(setup, given)
         generators = Generators(setup.own_seed, self.device)
-        threads = (setup.config.train.threads or usable_cores()) if in_pieces(self.device) else 1
+        threads = (
+            (setup.run.config.train.threads or usable_cores()) if in_pieces(self.device) else 1
+        )
         # With several threads the order of draws from the one generator, and of a team's messages,
         # would not be deterministic.
         alone = setup.team.size > 1 or any(map(draws, self.policies.values()))

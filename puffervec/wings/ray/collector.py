@@ -38,11 +38,11 @@ POLL_S = 0.2  # The longest delay before a stop, or a machine that joins, is not
 
 def host_setup(setup: Setup, learner: Learner) -> HostSetup:
     """Return the set-up that the hosts of a run receive."""
-    observations = setup.config.ray.observations
+    observations = setup.run.config.ray.observations
     if observations == "auto":
         observations = "bf16" if setup.bf16 else "exact"
     policies = {name: actor_of(policy).cpu() for name, policy in learner.policies.items()}
-    config = setup.config.without_ray()
+    config = setup.run.config.without_ray()
     config = dataclasses.replace(
         config, train=dataclasses.replace(config.train, device="cpu", threads=0)
     )
@@ -62,7 +62,7 @@ class RayCollector(Tally):
             PuffervecError: one cannot start for another reason.
         """
         super().__init__(setup.rows, learner.storages, setup.ranks)
-        config, section = setup.config, setup.config.ray
+        config, section = setup.run.config, setup.run.config.ray
         self.cluster, self.learner = cluster, learner
         self.turns, self.full, self.times = 0, False, Times()
         self.slots = {

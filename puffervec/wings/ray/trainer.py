@@ -48,13 +48,13 @@ class RayTrainer(Trainer):
         """Join the cluster; return an object with the attributes that are read of a vec env."""
         from puffervec.wings.ray.cluster import Cluster
 
-        section, learners = setup.config.ray, setup.ranks.size
+        section, learners = setup.run.config.ray, setup.ranks.size
         alone = section.address == "local" and not section.hosts
         self.cluster = Cluster(section, 1 if alone else section.hosts // learners)
         vec = types.SimpleNamespace(
-            num_envs=setup.config.vec.num_envs, num_buffers=1, close=self.cluster.close
+            num_envs=setup.run.config.vec.num_envs, num_buffers=1, close=self.cluster.close
         )
-        vec.env = types.SimpleNamespace(training=training_of(setup.config.target))
+        vec.env = types.SimpleNamespace(training=training_of(setup.run.config.target))
         return vec
 
     def _make_collector(self, setup: Setup, generators: Generators) -> Any:
