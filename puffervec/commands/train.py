@@ -148,6 +148,10 @@ def run(args: list[str], signals: StopSignals) -> None:
     """Train, and say what came of it."""
     config, checkpoint, source = parse_train(args)
     warnings.simplefilter("ignore", SceneWarning)  # `what_there_is` says it
+    # Before the start, in which a signal raises KeyboardInterrupt: within torch's import that ends
+    # the process by SIGABRT.
+    import puffervec.train.run.trainer  # noqa: F401
+
     with (
         signals.start(lambda: _make_trainer(config, checkpoint, source)) as trainer,
         signals.training(trainer),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,3 +98,20 @@ def test_whatever_an_env_evaluates_a_finished_run_has_succeeded(
         and words in said.err
         and "Try next" in said.out
     )
+
+
+def test_torch_is_imported_before_a_signal_raises() -> None:
+    """A KeyboardInterrupt within torch's import ends the process by SIGABRT."""
+    code = """
+import sys
+from puffervec.commands import cli, verb
+
+def start(self, make):
+    print("torch.distributed" in sys.modules)
+    raise SystemExit(3)
+
+verb.StopSignals.start = start
+cli.main(["cartpole"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout) == (3, "True\n"), done.stderr

@@ -147,7 +147,7 @@ def test_followers_equal_the_twin_on_roads(
     ids = tuple({int(scenes.scene(index)[1]["objects"]["id"][0]) for index in range(len(scenes))})
     settings = {"num_agents": 40, "max_steps": 200, "control": "ids", "control_ids": ids}
     with make_env(scenes.path, others="idm", partners=3, **settings) as vec:
-        seen = follow(vec, scenes, 110 if name == "generated" else 25, seed=3)
+        seen = follow(vec, scenes, 25, seed=3)
     assert seen["compared"] > 100, seen
     assert seen["at the end of a piece"] < 0.01 * seen["compared"]
 

@@ -108,7 +108,7 @@ def test_a_hang_is_found_and_ended(
     """Also a child that made a process group of its own."""
     monkeypatch.setenv("PV_NOTE", str(tmp_path / "pid"))
     hanging = breakage("hang", "5 if x == 2 else 2", "tests/test_product.py::test_hang")
-    outcome = sabotage.try_one(tree, hanging, 3)
+    outcome = sabotage.try_one(tree, hanging, 12)
     assert (outcome.found, outcome.by) == (True, "a hang in tests/test_product.py::test_hang")
     pid = int((tmp_path / "pid").read_text())
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
