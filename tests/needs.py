@@ -62,6 +62,7 @@ PROGRAMS = {
     "Box2D": Program(_modules("Box2D"), "pip install 'gymnasium[box2d]'"),
     "EnvPool": Program(_modules("envpool"), "pip install envpool"),
     "MiniGrid": Program(_modules("minigrid"), "pip install minigrid"),
+    "SuperSuit": Program(_modules("supersuit"), "pip install supersuit"),
     "MuJoCo": Program(_modules("mujoco", "imageio"), "pip install 'gymnasium[mujoco]'"),
     "waymo_open_dataset": Program(
         lambda: bool(os.environ.get(OFFICIAL_PYTHON)) or _modules("waymo_open_dataset")(),

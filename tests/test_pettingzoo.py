@@ -373,10 +373,10 @@ def test_a_copy_is_an_env_of_its_own_with_the_same_settings(copied: Any) -> None
     other.step(draw_actions(other))
 
 
+@pytest.mark.needs("SuperSuit")
 def test_wrappers_of_supersuit() -> None:
-    supersuit = pytest.importorskip(
-        "supersuit", reason="supersuit is not installed: pip install supersuit"
-    )
+    import supersuit
+
     env = supersuit.black_death_v3(parallel_env("tag_grid", **{**TAG, "episode_length": 2}))
     for _ in range(3):
         env.reset(seed=0)

@@ -10,6 +10,7 @@ things are drawn.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from drive_env.render.raster import as_colours, channel_names
 from drive_env.scenes.json_scene import json_bytes
 from puffervec.contract.drawing import Box, Circle, Drawing, Event, Line, Polygon, Shape
 from puffervec.viewing.render.sight import fields_of, rows_of
+from tests.drive_env.conftest import make_tree
 
 STREETS = {"scenes": "streets:3", "num_agents": 64, "max_speed_mps": 12.0}
 PLACE_M = 0.02  # float32 in the car's frame, and back
@@ -375,3 +377,21 @@ def test_lights_show_their_colour(ride: Any) -> None:
     assert roles == ["red light", "yellow light", "green light", *["light that is off"] * 3]
     drawn = ride().drawing
     assert set(roles) | {ROLE, "agent"} <= set(drawn.colours)
+
+
+@pytest.mark.filterwarnings("ignore::puffervec.errors.SceneWarning")
+def test_the_view_leaves_out_a_goal_that_no_road_leads_to(tmp_path: Path) -> None:
+    """It lies 10 km away: the page opens on what the agents do."""
+    spans = []
+    for name, goal in (("near", None), ("far", {"x": 8000.0, "y": 6000.0, "z": 0.0})):
+        tree = make_tree()
+        if goal is not None:
+            tree["objects"][0]["goalPosition"] = goal
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(tree))
+        settings = {"scenes": str(path), "num_agents": 2}
+        with puffervec.make("drive", backend="serial", num_envs=1, env_kwargs=settings) as vec:
+            vec.reset(seed=1)
+            left, low, right, high = drawing(DriveConfig(**settings), vec.peek(0)).view
+        spans.append((right - left, high - low))
+    np.testing.assert_allclose(spans[1], spans[0], atol=1.0)

@@ -406,3 +406,26 @@ def test_a_crowded_file_is_below_3_mb(tmp_path: Path) -> None:
     )
     assert found.agents >= 128 and found.steps == 90
     assert len(replay_page([found], "crowded")) < 3_000_000
+
+
+def test_a_scale_bar_has_a_round_length_that_fits_the_zoom(look: Any) -> None:
+    page = look()
+    page.eval(
+        "(() => { window.bars = []; const brush = CanvasRenderingContext2D.prototype;"
+        "const {fillText, stroke} = brush;"
+        "let reach = 0; const {lineTo} = brush;"
+        "brush.lineTo = function (x, y) { reach = x; lineTo.call(this, x, y); };"
+        "brush.fillText = function (text, ...rest) {"
+        "  if (/^[0-9.]+ m$/.test(text)) window.bars.push([text, reach - 12.5]);"
+        "  fillText.call(this, text, ...rest); }; return 0; })()"
+    )
+    found = []
+    for _ in range(4):
+        page.press("+")
+        page.wait("window.bars.length > 0")
+        text, pixels = page.eval("window.bars.splice(0).at(-1)")
+        length = float(text.split()[0])
+        found.append(length / pixels)
+        assert str(length).strip("0.")[:1] in "125" and len(str(length).strip("0.")) == 1
+        assert 30 < pixels < 1280 / 5 + 1
+    assert found == sorted(found, reverse=True) and found[0] > 1.5 * found[-1]
