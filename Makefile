@@ -36,7 +36,7 @@ $(TRAINER): $(SOURCES)
 $(STAMP): $(SOURCES)
 	$(INSTALL)
 	$(PIP) install -c constraints.txt pytest pytest-xdist nbclient ipykernel ruff clang-format mypy pettingzoo stable-baselines3 \
-		array-api-compat opencv-python-headless imageio-ffmpeg tensorboard optuna onnx onnxscript hypothesis jmespath huggingface_hub aiohttp ray tyro \
+		array-api-compat opencv-python-headless imageio-ffmpeg tensorboard optuna onnx onnxscript hypothesis jmespath huggingface_hub aiohttp ray tyro protobuf google-crc32c roadgen \
 		mkdocs-material 'mkdocstrings[python]'
 	@touch $@
 

@@ -255,9 +255,20 @@ def _each_scene(paths: Sequence[Path], look: Any) -> list[tuple[Path, Any]]:
 
 def _look_at(path: Path, look: Any) -> list[Any]:
     try:
-        return [look(load(path, index)) for _, index in scenes_in(path)]
+        return [_look_at_one(path, index, look) for _, index in scenes_in(path)]
     except SceneError as error:
-        return [str(error).removeprefix(f"{path}: ").removeprefix(f"{path.name}: ")]
+        return [_reason(path, error)]
+
+
+def _look_at_one(path: Path, index: int | None, look: Any) -> Any:
+    try:
+        return look(load(path, index))
+    except SceneError as error:
+        return _reason(path, error)
+
+
+def _reason(path: Path, error: SceneError) -> str:
+    return str(error).removeprefix(f"{path}: ").removeprefix(f"{path.name}: ")
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> str:

@@ -22,10 +22,17 @@ from drive_env.prepare import numbers_of, same_index, settings_of
 from drive_env.scenes.bin_scene import bin_bytes, has_layout
 from drive_env.scenes.compile import CompileSettings, compile_scene, reindex
 from drive_env.scenes.json_scene import json_bytes
-from drive_env.scenes.reader import read_bytes, read_scene, scene_files
+from drive_env.scenes.reader import (
+    read_bytes,
+    read_scenario,
+    read_scene,
+    record_name,
+    scene_files,
+)
 from drive_env.scenes.sceneset import SceneSet, is_scene_set, write_scene_set
 from drive_env.scenes.schema import Scene
-from drive_env.sources import open_cached
+from drive_env.scenes.tfrecord import is_record_file
+from drive_env.sources import open_cached, records_of
 from puffervec.errors import SceneError
 from puffervec.system.folder import replace_file, said
 
@@ -51,12 +58,17 @@ class Task:
     """One scene to convert.
 
     Attributes:
-        index: number of the scene in a .pvs file; None if the file is one scene.
+        index: number of the scene in a file of many; None if the file is one scene.
     """
 
     path: Path
     out: Path
     index: int | None = None
+
+    @property
+    def compiled(self) -> bool:
+        """Return whether the file is a .pvs file."""
+        return self.index is not None and is_scene_set(self.path)
 
 
 @dataclass(frozen=True)
@@ -111,9 +123,11 @@ def scenes_in(path: Path) -> list[tuple[str, int | None]]:
     Raises:
         SceneError: the file cannot be opened.
     """
-    if not is_scene_set(path):
-        return [(path.name, None)]
-    return list(zip(open_cached(path).names, range(1_000_000_000), strict=False))
+    if is_scene_set(path):
+        return list(zip(open_cached(path).names, range(1_000_000_000), strict=False))
+    if path.is_file() and is_record_file(path):
+        return [(record_name(path, index), index) for index in range(len(records_of(path)))]
+    return [(path.name, None)]
 
 
 def load(path: Path, index: int | None) -> Scene:
@@ -122,7 +136,11 @@ def load(path: Path, index: int | None) -> Scene:
     Raises:
         SceneError: the scene cannot be read.
     """
-    return read_scene(path) if index is None else open_cached(path)[index].scene()
+    if index is None:
+        return read_scene(path)
+    if is_scene_set(path):
+        return open_cached(path)[index].scene()
+    return read_scenario(path, index, records_of(path)[index])
 
 
 # ---- where scenes go -----------------------------------------------------------------------------
@@ -261,7 +279,7 @@ def settings_for(task: Task, rules: Rules) -> CompileSettings:
     Raises:
         SceneError: the source cannot be opened.
     """
-    if task.index is None:
+    if not task.compiled:
         return rules.settings
     stored = open_cached(task.path).settings
     return dataclasses.replace(
@@ -272,7 +290,7 @@ def settings_for(task: Task, rules: Rules) -> CompileSettings:
 def convert_one(task: Task, rules: Rules) -> Conversion:
     """Convert one scene, in any process. A scene that cannot be converted yields an error text."""
     try:
-        if rules.format == "pvs" and task.index is not None:
+        if rules.format == "pvs" and task.index is not None and task.compiled:
             _copy(task, task.index, rules)
             return Conversion(task)
         scene, made = load(task.path, task.index), None
@@ -285,7 +303,8 @@ def convert_one(task: Task, rules: Rules) -> Conversion:
             data = bin_bytes(scene, rules.layout) if rules.format == "bin" else json_bytes(scene)
             os.makedirs(task.out.parent, exist_ok=True)
             replace_file(task.out, data)
-        return Conversion(task, "", *losses(scene, rules.format, rules.layout, made))
+        dropped, simplified = losses(scene, rules.format, rules.layout, made)
+        return Conversion(task, "", dropped + Counter(scene.left_out), simplified)
     except SceneError as error:
         return Conversion(
             task, str(error).removeprefix(f"{task.path}: ").removeprefix(f"{task.path.name}: ")

@@ -36,18 +36,22 @@ from drive_env.scenes.reader import (
     check_drivable,
     parse_scene,
     read_bytes,
+    read_scenario,
     read_usable,
+    record_name,
     scene_files,
 )
 from drive_env.scenes.sceneset import SceneSet, is_scene_set
 from drive_env.scenes.schema import Scene
 from drive_env.scenes.stored import StoredScene
+from drive_env.scenes.tfrecord import Record, is_record_file, list_records
 from puffervec.errors import SceneError
 from puffervec.system.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.system.cores import usable_cores
 
 SHARES = {"train": 0.8, "validation": 0.9, "test": 1.0}  # upper end of each split in [0, 1)
-COMPILED = "compiled"  # in place of a digest: the file is a .pvs file
+# In place of a digest: the file is a .pvs file, or one of TFRecords.
+COMPILED, RECORDS = "compiled", "records"
 MOST_INDEX_BYTES = 1 << 28
 # A file that was changed this shortly before it was read may change again without a new time stamp.
 FRESH_NS = 2_000_000_000
@@ -159,6 +163,8 @@ def _items_of(name: str) -> tuple[list[Item], Path | None]:
             return _folder_items(path), None
         if is_scene_set(path):
             return _compiled_items(path), path
+        if path.is_file() and is_record_file(path):
+            return _record_items(path), None
         if path.is_file():
             digest = digest_of(path)
             load = functools.partial(load_file, path, digest)
@@ -202,9 +208,10 @@ def _folder_items(folder: Path) -> list[Item]:
     items: list[Item] = []
     for path in files:
         place = str(path.parent.absolute())
-        if digests[path] == COMPILED:
+        if digests[path] in (COMPILED, RECORDS):
+            list_items = _compiled_items if digests[path] == COMPILED else _record_items
             try:
-                items += _compiled_items(path)
+                items += list_items(path)
             except SceneError as error:
                 reason = str(error).removeprefix(f"{path}: ")
                 items.append(
@@ -239,6 +246,48 @@ def _compiled_items(path: Path) -> list[Item]:
         )
         for index, name in enumerate(scenes.names)
     ]
+
+
+def _record_items(path: Path) -> list[Item]:
+    """Return the scenes of a TFRecord file.
+
+    Raises:
+        SceneError, MissingExtraError: see `list_records`.
+    """
+    place, stamp = str(path.absolute()), tuple(stamp_of(path))
+    items = []
+    for index, record in enumerate(records_of(path)):
+        name = record_name(path, index)
+        load = functools.partial(load_record, path, index, record, stamp)
+        items.append(Item(id_of(name), [name, record.length, record.checksum], load, place))
+    return items
+
+
+def records_of(path: Path) -> list[Record]:
+    """Return the records of a TFRecord file; those of a file that has not changed are kept."""
+    return _stamped_records(path, tuple(stamp_of(path)))
+
+
+@functools.lru_cache(maxsize=4)
+def _stamped_records(path: Path, stamp: tuple[int, ...]) -> list[Record]:
+    return list_records(path)
+
+
+def load_record(path: Path, index: int, record: Record, stamp: tuple[int, ...]) -> Scene | LeftOut:
+    """Read a scene of a TFRecord file, or return why it cannot be used.
+
+    Args:
+        stamp: `stamp_of` the file when its records were listed.
+
+    Raises:
+        SceneError: the file was replaced since.
+    """
+    try:
+        return check_drivable(read_scenario(path, index, record), f"{path}: record {index}")
+    except SceneError as error:
+        if tuple(stamp_of(path)) != stamp:
+            raise _replaced_error(path) from error
+        return LeftOut(path, str(error).removeprefix(f"{path}: "))
 
 
 def stored_scene(
@@ -331,10 +380,12 @@ def digest_of(path: Path) -> str:
 def digest_or_refusal(path: Path) -> str:
     """Return `digest_of`, or the reason why the file cannot be read.
 
-    COMPILED for a .pvs file, which may be large.
+    COMPILED and RECORDS for files of many scenes, which may be large.
     """
     try:
-        return COMPILED if is_scene_set(path) else digest_of(path)
+        if is_scene_set(path):
+            return COMPILED
+        return RECORDS if is_record_file(path) else digest_of(path)
     except SceneError as error:
         return str(error)
 
@@ -376,7 +427,10 @@ def _require_a_scene(folder: Path, files: list[Path]) -> None:
     A user may name `/` by mistake, which would take hours to read.
     """
     probed = files[:: -(-len(files) // PROBES)]
-    if not any(is_scene_set(path) or isinstance(read_usable(path), Scene) for path in probed):
+    if not any(
+        is_scene_set(path) or is_record_file(path) or isinstance(read_usable(path), Scene)
+        for path in probed
+    ):
         raise SceneError(
             f"{folder}: none of {len(probed)} files, drawn evenly from the {len(files):,} below "
             f"it that end in {', '.join(SUFFIXES)}, is a scene: name the folder with the scenes"

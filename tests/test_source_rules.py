@@ -28,8 +28,10 @@ WARNINGS = (
 )
 C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-Wno-psabi", *WARNINGS.split()]
 C_FLAGS.append(f"-I{ROOT / 'csrc'}")
-# Messages between the two ends of one program; nothing that comes from outside.
+# Messages between the two ends of one program, nothing that comes from outside; and a reader that
+# runs the instructions of plain data alone.
 PICKLE = (
+    "drive_env/scenes/plain_pickle.py",
     "puffervec/workers/python/mailbox.py",
     "puffervec/workers/python/travel.py",
 )

@@ -208,6 +208,21 @@ class Checker:
             index = next(index for index, value in enumerate(values) if abs(value) > 10**300)
             self.fail(name(index) + suffix, "a number that a double can hold", values[index])
 
+    def within(self, values: Floats, limits: Any, name: Callable[..., str]) -> None:
+        """Refuse the first number that is not finite, or larger than its limit.
+
+        Args:
+            values: of any shape.
+            limits: of magnitudes, which broadcast to that shape.
+            name: returns the key of a number from its index.
+        """
+        bad = np.argwhere(~(np.abs(values) <= limits))
+        if len(bad):
+            index = tuple(bad[0].tolist())
+            limit = float(np.broadcast_to(limits, values.shape)[index])
+            expected = f"a number between -{limit:g} and {limit:g}"
+            self.fail(name(*index), expected, float(values[index]))
+
     def unique_ids(self, ids: list[int]) -> None:
         """Check that no two objects share an id, except -1 for none."""
         seen: dict[int, int] = {}

@@ -3,8 +3,10 @@
 """Reads scene files of all formats except our own (sceneset.py), and lists them in folders.
 
 Runs in the learner. The content determines the format: JSON (json_scene.py) begins with a brace;
-anything else is one of PufferDrive's layouts (bin_scene.py). Values are checked while they are
-read: results are finite and in range, and arrays have equal lengths.
+ScenarioNet's pickles (scenarionet.py) with their first instruction; anything else is one of
+PufferDrive's layouts (bin_scene.py). A TFRecord file holds many scenes of
+WOMD (tfrecord.py, womd.py). Values are checked while they are read: results are finite and in
+range, and arrays have equal lengths.
 """
 
 from __future__ import annotations
@@ -19,14 +21,25 @@ from drive_env.scenes import packed
 from drive_env.scenes.bin_scene import parse_bin
 from drive_env.scenes.geometry import beyond
 from drive_env.scenes.json_scene import parse_json
+from drive_env.scenes.plain_pickle import is_pickle
+from drive_env.scenes.scenarionet import LISTS, parse_scenarionet
 from drive_env.scenes.schema import Scene
+from drive_env.scenes.tfrecord import (
+    Record,
+    begins_with_record,
+    has_record_name,
+    read_record,
+)
+from drive_env.scenes.womd import parse_scenario
+from drive_env.scenes.womd_example import is_example, parse_example
 from puffervec.errors import SceneError
+from puffervec.system import extras
 
 # Parsed JSON takes several times the memory of its text; the largest known scenes have 4 MiB.
 MAX_FILE_BYTES = 64 << 20
 MAX_FILES = 1_000_000
 MAX_NAMES = 4 * MAX_FILES  # files and folders of any kind below a folder
-SUFFIXES = (".json", ".bin", ".pvs")
+SUFFIXES = (".json", ".bin", ".pvs", ".pkl")
 NO_FILE, NO_ACCESS = "no such scene file", "the folder cannot be read"
 
 
@@ -66,11 +79,41 @@ def parse_scene(data: bytes, source: str, name: str) -> Scene:
         raise SceneError(
             f"{source}: a .pvs file may hold many scenes; open it with drive_env.scenes.open_scenes"
         )
+    if has_record_name(name) or (
+        extras.installed("google_crc32c") and begins_with_record(data[:12])
+    ):
+        raise SceneError(f"{source}: a TFRecord file holds many scenes, so it is not read as one")
+    if is_pickle(data[:4]):
+        return parse_scenarionet(data, source, name)
     # Text that is not JSON is refused as JSON: .bin files begin with a small count.
     head = data[:256].lstrip()
     looks_like_text = not head or head[:1] in b'{["' or b"\0" not in head
     parse = parse_json if looks_like_text else parse_bin
     return parse(data, source, name)
+
+
+def record_name(path: Path, index: int) -> str:
+    """Return the name of a scene of a TFRecord file, as converters of WOMD name them.
+
+    >>> record_name(Path("training.tfrecord-00000-of-01000"), 325)
+    'tfrecord-00000-of-01000_325'
+    >>> record_name(Path("mine.tfrecord"), 0)
+    'mine_0'
+    """
+    stem, dot, rest = path.name.rpartition(".")
+    named = rest if dot and rest.startswith("tfrecord-") else stem if dot else path.name
+    return f"{named}_{index}"
+
+
+def read_scenario(path: Path, index: int, record: Record) -> Scene:
+    """Read a scene of a TFRecord file.
+
+    Raises:
+        SceneError: see `read_scene`; the message begins with the path and the record's number.
+    """
+    data = read_record(path, record)
+    parse = parse_example if is_example(data) else parse_scenario
+    return parse(data, f"{path}: record {index}", record_name(path, index))
 
 
 def check_drivable(scene: Scene, source: str) -> Scene:
@@ -156,7 +199,11 @@ def scene_files(folder: Path) -> list[Path]:
         folders[:] = (name for name in folders if not name.startswith("."))
         here = Path(parent)
         files += (
-            here / name for name in names if name.endswith(SUFFIXES) and not name.startswith(".")
+            here / name
+            for name in names
+            if (name.endswith(SUFFIXES) or has_record_name(name))
+            and not name.startswith(".")
+            and name not in LISTS
         )
         if len(files) > MAX_FILES:
             raise SceneError(f"{folder}: more than {MAX_FILES:,} scene files: name a subfolder")
@@ -165,7 +212,8 @@ def scene_files(folder: Path) -> list[Path]:
         raise SceneError(f"{folder}: {NO_ACCESS}")
     if not files:
         raise SceneError(
-            f"{folder}: the folder holds no scenes (no file that ends in {' or '.join(SUFFIXES)})"
+            f"{folder}: the folder holds no scenes (no file that ends in {', '.join(SUFFIXES)} or "
+            ".tfrecord, or is named like tfrecord-00000-of-01000)"
         )
     return sorted(files)
 

@@ -9,7 +9,8 @@ metres in the scene's own world frame, headings radians counter-clockwise from +
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,8 @@ class Scene:
     generated: bool = False  # by drive_env.generate: its road edges are simplified like lanes
     # None: they follow from `traffic_lights` and the roads of type stop_sign.
     controls: tuple[Control, ...] | None = None
+    # What the file has and a Scene has no place for, with counts.
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def sdc(self) -> int:

@@ -31,6 +31,8 @@ EXTRA_OF = {
     "pettingzoo": "pettingzoo",
     "stable_baselines3": "sb3",
     "huggingface_hub": "scenes",
+    "google.protobuf": "womd",
+    "google_crc32c": "womd",
     "aiohttp": "watch",
     "ray": "ray",
 }

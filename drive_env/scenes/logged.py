@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Parts of scenes that the readers of logged data sets share. Runs in the learner and in helpers.
+
+These data sets have no mark for experts and no goals: no object counts as an expert, and its goal
+is its last valid position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.scenes.check import (
+    COORDINATE_LIMIT_M,
+    HEADING_LIMIT_RAD,
+    SPEED_LIMIT_MPS,
+    wrap_angle,
+)
+from drive_env.scenes.controls import STOP_SIGN
+from drive_env.scenes.schema import OBJECT_TYPES, RED, Control, Floats, SceneObject
+
+# Of the columns of an object's rows: x, y, z, heading, velocity in x and y.
+ROW_LIMITS = np.array([COORDINATE_LIMIT_M] * 3 + [HEADING_LIMIT_RAD] + [SPEED_LIMIT_MPS] * 2)
+
+
+def logged_object(
+    kind: str, own_id: int, size_m: Sequence[float], rows: Floats, valid: NDArray[np.bool_]
+) -> SceneObject:
+    """Return an object of a log.
+
+    Args:
+        kind: one of OBJECT_TYPES.
+        size_m: width, length and height.
+        rows: (T, 6) with the columns of ROW_LIMITS; 0 where not valid.
+        valid: (T,).
+    """
+    used = np.flatnonzero(valid)
+    width, length, height = size_m
+    return SceneObject(
+        type=OBJECT_TYPES.index(kind),
+        id=own_id,
+        width_m=width,
+        length_m=length,
+        height_m=height,
+        expert=False,
+        position_m=rows[:, :3].copy(),
+        velocity_mps=rows[:, 4:].copy(),
+        heading_rad=wrap_angle(rows[:, 3]),
+        valid=valid.copy(),
+        goal_m=rows[used[-1], :3].copy() if len(used) else np.zeros(3),
+    )
+
+
+def stop_signs(position_m: Floats, lanes: Sequence[int], own_id: int) -> list[Control]:
+    """Return one control for each lane of a stop sign, or one without a lane."""
+    red = np.array([RED], dtype=np.uint8)
+    return [Control(STOP_SIGN, position_m, lane, red, own_id) for lane in lanes or (-1,)]

@@ -1,0 +1,279 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""ScenarioNet's pickles (drive_env/scenes/plain_pickle.py, scenarionet.py)."""
+
+from __future__ import annotations
+
+import collections
+import os
+import pickle
+import random
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drive_env.scenes.controls import controls_of
+from drive_env.scenes.plain_pickle import PickleError, is_pickle, load_plain
+from drive_env.scenes.reader import parse_scene, read_scene, scene_files
+from drive_env.scenes.schema import GREEN, RED, UNKNOWN, Scene
+from puffervec.errors import SceneError
+
+FRAMES = 6
+SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "scenarionet"
+
+
+def track(kind: str, x: float, **changes: Any) -> dict[str, Any]:
+    position = np.zeros((FRAMES, 3), np.float32)
+    position[:, 0] = x + np.arange(FRAMES)
+    state = {
+        "position": position,
+        "heading": np.full(FRAMES, 0.5, np.float32),
+        "velocity": np.tile(np.float32([10, 0]), (FRAMES, 1)),
+        "valid": np.array([False] + [True] * (FRAMES - 1)),
+        **{name: np.full(FRAMES, size) for name, size in (("length", 4.0), ("width", 2.0), ("height", 1.5))},
+    }  # fmt: skip
+    return {"type": kind, "state": {**state, **changes}, "metadata": {}}
+
+
+def tree() -> dict[str, Any]:
+    line = np.array([[0.0, 0.0], [50.0, 0.0], [90.0, 3.0]])
+    counts = collections.defaultdict(int, {"VEHICLE": 2})
+    return {
+        "id": "scene-1",
+        "version": "MetaDrive v0.3",
+        "length": FRAMES,
+        "tracks": {
+            "ego": track("VEHICLE", 0.0),
+            "b": track("TRAFFIC_CONE", 9.0),
+            "c": track(
+                "PEDESTRIAN", 5.0, valid=np.ones((FRAMES, 1)), length=np.full((FRAMES, 1), 0.75)
+            ),
+        },
+        "map_features": {
+            "l1": {
+                "type": "LANE_SURFACE_STREET", "polyline": line, "exit_lanes": ["l2", "gone"],
+                "entry_lanes": [], "speed_limit_kmh": "36", "polygon": line,
+                "left_neighbor": [
+                    {"feature_id": "l2", "self_start_index": "0", "self_end_index": "2"}
+                ],
+            },
+            "l2": {"type": "LANE_FREEWAY", "polyline": line + 4, "speed_limit_mph": 10.0},
+            "e": {"type": "ROAD_EDGE_MEDIAN", "polyline": line},
+            "w": {"type": "CROSSWALK", "polygon": line},
+            "s": {"type": "STOP_SIGN", "position": np.float32([1, 2, 0]), "lane": ["l1"]},
+            "g": {"type": "GUARDRAIL", "polyline": line},
+        },
+        "dynamic_map_states": {
+            "l1": {
+                "type": "TRAFFIC_LIGHT", "lane": "l1", "stop_point": np.float32([50, 0, 0]),
+                "state": {"object_state": [None, "LANE_STATE_STOP"] + ["LANE_STATE_GO"] * 4},
+            },
+            "n": {"lane": "l2", "stop_point": None, "state": {"object_state": [None] * FRAMES}},
+        },
+        "metadata": {
+            "ts": np.arange(FRAMES) * 0.1, "sdc_id": "ego", "dataset": "nuscenes",
+            "tracks_to_predict": {"c": {"track_id": "c", "difficulty": 2}}, "counts": counts,
+            "width": np.float64(3.0),
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_all_of_a_scene_is_read(protocol: int) -> None:
+    data = pickle.dumps(tree(), protocol)
+    assert is_pickle(data[:4]) and not is_pickle(b"\x0f\0\0\0")
+    scene = parse_scene(data, "here", "one.pkl")
+    assert (scene.frame_count, scene.scenario_id, scene.has_height) == (FRAMES, "scene-1", False)
+    assert [item.type for item in scene.objects] == [0, 3, 1]
+    assert [item.id for item in scene.objects] == [0, 1, 2]  # the file's are no numbers
+    car, _, walker = scene.objects
+    assert car.position_m[3].tolist() == [3.0, 0.0, 0.0] and not car.valid[0]
+    assert (walker.length_m, walker.width_m) == (0.75, 2.0) and walker.valid.all()
+    assert scene.sdc == 0 and scene.to_predict == {2}
+    kinds = [(road.type, road.map_element_id, road.id) for road in scene.roads]
+    assert kinds == [("lane", 2, 0), ("lane", 1, 1), ("road_edge", 16, 2), ("crosswalk", 18, 3)]
+    first, second = (road.links for road in scene.roads[:2])
+    assert first is not None and second is not None
+    assert (first.exits, first.left, first.right) == ((1,), 1, -1)
+    assert first.speed_limit_mps == pytest.approx(10.0)
+    assert second.speed_limit_mps == pytest.approx(4.4704)
+    sign, light = controls_of(scene)
+    assert (sign.lane_id, light.lane_id) == (0, 0) and sign.position_m.tolist() == [1, 2, 0]
+    assert light.states.tolist() == [UNKNOWN, RED] + [GREEN] * 4
+    assert scene.left_out == {
+        "lanes with polygon": 1,
+        "map features of type GUARDRAIL": 1,
+        "traffic lights without a place": 1,
+    }
+
+
+def changed(**tracks: Any) -> dict[str, Any]:
+    whole = tree()
+    whole["tracks"]["ego"] = track("VEHICLE", 0.0, **tracks)
+    return whole
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ([0] * 9, "the pickle: expected a JSON object"),
+        ({"tracks": {}}, "map_features: expected this key"),
+        ({**tree(), "length": 7}, "metadata.ts: expected 7 times"),
+        (
+            {**tree(), "metadata": {"ts": np.arange(FRAMES) * 0.6}},
+            "steps of 0.02 to 0.5 s, got 0.6",
+        ),
+        (
+            {**tree(), "metadata": {"ts": [0, 0.1, 0.2, 0.5, 0.6, 0.7]}},
+            "metadata.ts[3]: expected a",
+        ),
+        (changed(position=np.zeros((2, 3))), "tracks['ego'].state.position: expected 6 frames"),
+        (
+            changed(heading=np.full(FRAMES, np.nan)),
+            "tracks['ego'].state.heading[1]: expected a number between",
+        ),
+        (changed(width=np.zeros(FRAMES)), "tracks['ego'].state.width[5]"),
+        (changed(valid="yes"), "tracks['ego'].state.valid: expected numbers"),
+    ],
+)
+def test_a_bad_value_is_named(content: Any, message: str) -> None:
+    with pytest.raises(SceneError) as error:
+        parse_scene(pickle.dumps(content), "here", "one.pkl")
+    assert str(error.value).startswith("here: ") and message in str(error.value)
+
+
+# ---- hostile files -------------------------------------------------------------------------------
+
+
+class Runs:
+    def __init__(self, call: Any, *arguments: Any) -> None:
+        self.call, self.arguments = call, arguments
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.call, self.arguments
+
+
+def array_state(shape: Any, code: str, data: Any) -> bytes:
+    """The pickle of an array with any state."""
+    head = b"\x80\x04cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85U\x01btR"
+    parts = [pickle.dumps(part, 3)[2:-1] for part in (1, shape)]
+    dtype = b"cnumpy\ndtype\n(" + pickle.dumps(code, 3)[2:-1] + b"K\x00K\x01tR"
+    rest = [pickle.dumps(part, 3)[2:-1] for part in (False, data)]
+    return (
+        head.replace(b"U\x01b", b"C\x01b")
+        + b"("
+        + parts[0]
+        + parts[1]
+        + dtype
+        + b"".join(rest)
+        + b"tb."
+    )
+
+
+def test_arrays_are_built_from_as_many_bytes_as_they_need() -> None:
+    assert load_plain(array_state((2,), "f8", struct.pack("<2d", 1, 2))).tolist() == [1.0, 2.0]
+    for shape, code, data in (
+        ((10**12,), "f8", b"1234"),
+        ((2, -1), "u1", b""),
+        ((1,) * 5, "u1", b"1"),
+        ((1,), "O8", b"12345678"),
+        ((1,), "V8", b"12345678"),
+        ((1,), "f8", "12345678"),
+        ("no", "f8", b""),
+    ):
+        with pytest.raises(PickleError, match=r"^byte \d+: an array"):
+            load_plain(array_state(shape, code, data))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        Runs(os.system, "touch here"),
+        Runs(eval, "1 + 1"),
+        {"a": [Runs(getattr, "b", "c")]},
+        np.array([Runs(os.getcwd)], dtype=object),
+        np.array(["text"]),
+    ],
+    ids=["system", "eval", "getattr", "objects", "text"],
+)
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_nothing_that_a_pickle_names_is_called(
+    content: Any, protocol: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PickleError, match=r"^byte \d+: "):
+        load_plain(pickle.dumps(content, protocol))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x80\x04\x96" + b"\xff" * 7 + b"\x7f.",  # BYTEARRAY8 of 2^63 bytes
+        b"\x80\x04\x8b\xff\xff\xff\x7f.",  # LONG4
+        b"\x80\x04\x95" + b"\xff" * 8 + b".",  # a frame longer than the file
+        b"\x80\x04}q",
+        b"\x80\x02(((((((((.",
+        b"\x80\x02.",
+    ],
+)
+def test_instructions_that_allocate_or_end_early_are_refused(data: bytes) -> None:
+    with pytest.raises(PickleError, match=r"^byte \d+: "):
+        load_plain(data)
+
+
+def test_a_dict_that_holds_itself_is_read() -> None:
+    loop: dict[str, Any] = {"array": np.arange(3)}
+    loop["self"] = loop
+    read = load_plain(pickle.dumps(loop))
+    assert read["self"] is read and read["array"].tolist() == [0, 1, 2]
+
+
+def test_mutated_files_are_scenes_or_scene_errors() -> None:
+    rng, sound = random.Random(7), pickle.dumps(tree())
+    read = refused = 0
+    for _ in range(500):
+        data = bytearray(sound)
+        for _ in range(rng.randint(1, 3)):
+            data[rng.randrange(4, len(data))] = rng.randrange(256)
+        cut = bytes(data[: rng.randrange(8, len(data))] if rng.random() < 0.2 else data)
+        try:
+            assert isinstance(parse_scene(cut, "here", "one.pkl"), Scene)
+            read += 1
+        except SceneError as error:
+            assert str(error).startswith("here: ") and "\n" not in str(error)
+            refused += 1
+    assert read > 20 and refused > 100
+
+
+# ---- files of others -----------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="needs ../shared/data/scenarionet")
+def test_files_that_scenarionet_wrote() -> None:
+    files = scene_files(SAMPLES)
+    assert len(files) == 3  # the lists of the data set are no scenes
+    found = {}
+    for path in files:
+        scene = read_scene(path)
+        content = pickle.loads(path.read_bytes())  # our own files: their content is known
+        for item, source in zip(scene.objects, content["tracks"].values(), strict=True):
+            valid = np.asarray(source["state"]["valid"]).reshape(-1) != 0
+            given = np.asarray(source["state"]["position"], np.float64)[valid]
+            np.testing.assert_array_equal(item.valid, valid)
+            np.testing.assert_array_equal(item.position_m[valid], given)
+        lanes = [road for road in scene.roads if road.type == "lane"]
+        named = [
+            value["polyline"]
+            for value in content["map_features"].values()
+            if value["type"].startswith("LANE")
+        ]
+        for lane, line in zip(lanes, named, strict=True):
+            given = np.asarray(line)
+            np.testing.assert_array_equal(lane.points_m[:, : given.shape[1]], given)
+        assert scene.sdc >= 0
+        found[path.name[:12]] = (scene.frame_count, len(scene.objects), len(scene.roads))
+    assert found["sd_training."][:2] == (91, 138) and found["sd_training."][2] == 375
