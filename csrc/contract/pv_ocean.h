@@ -97,8 +97,7 @@
 #include <stdlib.h>
 
 #if !defined(OCEAN_NAME) || !defined(OCEAN_ENV) || !defined(OCEAN_LOG) || !defined(OCEAN_SETTINGS)
-#error \
-    "pv_ocean.h: define OCEAN_NAME, OCEAN_ENV, OCEAN_SETTINGS(INT, FLOAT) and OCEAN_LOG(X); the head of the file shows how"
+#error "pv_ocean.h: define OCEAN_NAME, OCEAN_ENV, OCEAN_SETTINGS and OCEAN_LOG: see its first lines"
 #endif
 #if defined(OCEAN_ACTION_SIZES) == defined(OCEAN_ACTION_DIMS)
 #error "pv_ocean.h: define OCEAN_ACTION_SIZES (discrete) or OCEAN_ACTION_DIMS (continuous)"
