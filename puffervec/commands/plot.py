@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from puffervec.commands.verb import StopSignals, Verb
-from puffervec.contract.drawing import BLUE, GREEN, ORANGE, PINK, YELLOW
+from puffervec.contract.drawing import PALETTE
 from puffervec.errors import ConfigError
 from puffervec.system import extras
 from puffervec.system.arguments import Parser
@@ -30,6 +30,7 @@ from puffervec.train.config import flags
 from puffervec.train.config.sections import LogSection
 from puffervec.train.metrics.curves import COLUMNS as X_COLUMNS
 from puffervec.train.metrics.curves import (
+    SMOOTH_PERCENT,
     TIME,
     Panel,
     Run,
@@ -57,10 +58,7 @@ Draws metrics of runs: the env's own records, return, losses, speed and time spl
 folder, a metrics.jsonl or latest, the run in runs that was started or resumed last. Each env has
 its own axes. Runs that differ in the seed alone are one line, their mean, in a band from lowest to
 highest."""
-# Colour-blind people can tell them apart, also in grey (Okabe and Ito 2008).
-COLOURS = (BLUE, ORANGE, GREEN, PINK, YELLOW, "#56B4E9", "#000000")
 STYLES = ("-", "--", ":", "-.")
-SMOOTH_PERCENT = 3.0
 COLUMNS = 5
 LEGEND_COLUMNS = 4
 
@@ -198,7 +196,7 @@ def draw(runs: Sequence[Run], request: Request = Request()) -> Any:
     columns = -(-len(panels) // rows)
     figure = new_figure(max(8.0, 3.8 * columns), max(4.2, 3.0 * rows + 0.6))
     axes = list(np.ravel(figure.subplots(rows, columns, squeeze=False)))
-    colours = {id(one): COLOURS[i % len(COLOURS)] for i, one in enumerate(series)}
+    colours = {id(one): PALETTE[i % len(PALETTE)] for i, one in enumerate(series)}
     several = len({one.env for one in series}) > 1
     for panel, axis in zip(panels, axes, strict=False):
         mine = [(one, colours[id(one)]) for one in series if one.env == panel.env]
@@ -266,7 +264,7 @@ def _draw_panel(
 
     def look(number: int, colour: str) -> dict[str, Any]:
         return (
-            {"color": COLOURS[number % len(COLOURS)]}
+            {"color": PALETTE[number % len(PALETTE)]}
             if alone
             else {"color": colour, "ls": STYLES[number % len(STYLES)]}
         )
@@ -336,7 +334,7 @@ def _draw_times(
                 curves[0].xs,
                 *(one.ys for one in curves),
                 labels=TIME_PARTS,
-                colors=COLOURS,
+                colors=PALETTE,
                 alpha=0.8,
             )
         axis.set_ylim(0, 1)
@@ -344,7 +342,7 @@ def _draw_times(
         _dress(axis, label)
     else:
         left = np.zeros(len(runs))
-        for (part, key), colour in zip(TIME_PARTS.items(), COLOURS, strict=False):
+        for (part, key), colour in zip(TIME_PARTS.items(), PALETTE, strict=False):
             shares = np.array([_share(run, key) for run in runs])
             axis.barh(range(len(runs)), shares, left=left, color=colour, alpha=0.8, label=part)
             left += shares

@@ -28,8 +28,9 @@ from puffervec.commands.players import (
     player_fields,
     progress_of,
 )
-from puffervec.commands.plot import COLOURS, new_figure
+from puffervec.commands.plot import new_figure
 from puffervec.commands.verb import StopSignals, Verb
+from puffervec.contract.drawing import PALETTE
 from puffervec.contract.evaluation import Interval, Report, Row, as_text
 from puffervec.errors import ConfigError
 from puffervec.system import extras
@@ -442,7 +443,7 @@ def _plot(
     for axis, (name, values), colour in zip(
         figure.subplots(len(found.numbers), 1, squeeze=False)[:, 0],
         found.numbers.items(),
-        itertools.cycle(COLOURS),
+        itertools.cycle(PALETTE),
     ):
         bands = np.array([(row[name].value, row[name].low, row[name].high) for row in rows])
         axis.fill_between(

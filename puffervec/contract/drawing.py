@@ -32,7 +32,10 @@ from puffervec.errors import ConfigError
 State = Mapping[str, Any]
 # Colours that colour-blind people can tell apart (Okabe and Ito 2008).
 BLUE, ORANGE, GREEN, PINK, YELLOW = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"
-INK = "#2B2E33"  # for roles without a colour
+SKY = "#56B4E9"
+# Text and roles without a colour, captions, rules, the background.
+INK, SOFT, EDGE, PAPER = "#2B2E33", "#61666F", "#DDDBD4", "#FBFAF7"
+PALETTE = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, INK)  # of curves and bars, in this order
 
 
 @dataclass(frozen=True)

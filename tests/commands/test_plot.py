@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from puffervec.commands import plot
+from puffervec.contract.drawing import PALETTE
 from puffervec.errors import ConfigError, MissingExtraError
 from puffervec.train.metrics.keys import TIME_PARTS
 
@@ -88,9 +89,9 @@ def test_panels_of_several_runs_and_policies(tmp_path: Path) -> None:
     assert list(panels) == ["env/score", "losses/value", "charts/agent_steps_per_s", "time split"]
     found = lines_of(panels["losses/value"])
     assert [item.get_color() for item in found] == [
-        plot.COLOURS[0],
-        plot.COLOURS[1],
-        plot.COLOURS[1],
+        PALETTE[0],
+        PALETTE[1],
+        PALETTE[1],
     ]
     assert len({item.get_linestyle() for item in found[1:]}) == 2
     assert sum(bar.get_width() for bar in panels["time split"].patches) == pytest.approx(

@@ -14,11 +14,12 @@ import numpy as np
 from PIL import Image, ImageOps
 
 import puffervec
+from puffervec.contract.drawing import PAPER
 from puffervec.contract.evaluation import Actor
 from puffervec.errors import ConfigError
 from puffervec.train.config.target import guarded, name_of
 from puffervec.vec.vector_env import VectorEnv
-from puffervec.viewing.render.painter import LINE_PX, MARGIN_PX, PAPER, add_head
+from puffervec.viewing.render.painter import LINE_PX, MARGIN_PX, add_head
 
 MODE, FPS = "rgb_array", 30.0  # The rate applies if the env does not declare one.
 

@@ -16,11 +16,21 @@ from typing import Any, TypeVar
 
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
-from puffervec.contract.drawing import INK, Box, Circle, Drawing, Event, Line, Polygon, Shape, Text
+from puffervec.contract.drawing import (
+    INK,
+    PAPER,
+    Box,
+    Circle,
+    Drawing,
+    Event,
+    Line,
+    Polygon,
+    Shape,
+    Text,
+)
 from puffervec.viewing.render.episode import Moment, Point
 
 Item = TypeVar("Item")
-PAPER = "#FBFAF7"
 WIDTH_PX, LEAST_PX, MARGIN_PX, GAP_PX = 640, 160, 12, 16
 LINE_PX = 24  # height of a line of text above a picture
 TITLE_PX, FONT_PX = 17, 15

@@ -18,6 +18,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from puffervec.viewing.web import constants
 from puffervec.viewing.web.replay import Replay
 
 # In this order, because each may use those before it.
@@ -34,8 +35,12 @@ PARTS = (
     "pictures",
     "replay",
 )
-REPLAY_SCRIPTS = ("vendor/uPlot.js", *(f"static/{name}.js" for name in PARTS))
-REPLAY_STYLES = ("vendor/uPlot.css", "static/replay.css")
+REPLAY_SCRIPTS = (
+    "vendor/uPlot.js",
+    constants.SCRIPT,
+    *(f"static/{name}.js" for name in PARTS),
+)
+REPLAY_STYLES = ("vendor/uPlot.css", constants.STYLE, "static/replay.css")
 
 
 def replay_page(replays: Sequence[Replay], title: str) -> str:
@@ -52,7 +57,7 @@ def page(title: str, scripts: Sequence[str], styles: Sequence[str], data: Mappin
 
     Args:
         title: of the page.
-        scripts, styles: files of this package.
+        scripts, styles: names for `source`.
         data: what scripts read from the element `data`, as JSON.
     """
     script, style = (
@@ -101,8 +106,9 @@ def json_in_html(data: Any) -> str:
 
 @cache
 def source(name: str) -> str:
-    """Return the text of a script or style of this package."""
-    return (files("puffervec.viewing.web") / name).read_text(encoding="utf-8")
+    """Return the text of a script or style: one of `constants`, or a file of this package."""
+    text = constants.TEXTS.get(name)
+    return text or (files("puffervec.viewing.web") / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

@@ -30,6 +30,7 @@ from puffervec.contract.keyboard import Keys
 from puffervec.contract.native import NativeEnv
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.viewing.render.episode import Episode
+from puffervec.viewing.web import constants
 from puffervec.viewing.web.choose import viewing_settings
 from puffervec.viewing.web.replay import clock_and_scale, event_of
 from puffervec.viewing.web.serve import Server
@@ -39,8 +40,10 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 FILES = (
+    constants.STYLE,
     "static/pages.css",
     "static/play.css",
+    constants.SCRIPT,
     "static/colours.js",
     "static/dom.js",
     "static/scene.js",

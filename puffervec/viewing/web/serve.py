@@ -12,13 +12,12 @@ import json
 import mimetypes
 import signal
 from collections.abc import Awaitable, Callable, Mapping
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from puffervec.errors import ConfigError
 from puffervec.system import extras
 from puffervec.viewing.web.guard import HEADERS, check_host, new_token, refusal
-from puffervec.viewing.web.page import document
+from puffervec.viewing.web.page import document, source
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -47,7 +46,6 @@ class Server:
             ConfigError: another host.
             MissingExtraError: aiohttp is not installed.
         """
-        self.host, self.port, self.token, self.url = check_host(host), port, new_token(), ""
         self.host, self.port, self.token, self.url = check_host(host), port, new_token(), ""
         extras.require("a page in the browser", "aiohttp")
         from aiohttp import web
@@ -81,7 +79,7 @@ class Server:
 
         Args:
             title: of the page.
-            names: static files.
+            names: scripts and styles, for `source`.
             script: the last one.
         """
         for name in (*names, script):
@@ -200,8 +198,8 @@ async def refuse(why: str, status: int = 403) -> web.Response:
 
 
 def static(name: str) -> Handler:
-    """Return a handler that answers with a file of this package."""
-    data = (files("puffervec.viewing.web") / name).read_bytes()
+    """Return a handler that answers with a script or style."""
+    data = source(name)
     kind = mimetypes.types_map[name[name.rindex(".") :]]
 
     async def handler(request: web.Request) -> web.StreamResponse:

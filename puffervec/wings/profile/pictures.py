@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from puffervec.commands.plot import COLOURS, new_figure, style_axis
+from puffervec.commands.plot import new_figure, style_axis
+from puffervec.contract.drawing import PALETTE
 from puffervec.system import extras
 from puffervec.wings.profile.report import Report, write
 from puffervec.wings.profile.timing import Latency
@@ -61,7 +62,7 @@ def draw(reports: Sequence[Report], names: Sequence[str]) -> Any:
 def _draw_boxes(part: Any, reports: Sequence[Report], names: Sequence[str]) -> None:
     """Draw boxes between the quartiles, whiskers to p1 and p99, and the median as a line."""
     rows: list[tuple[str, Latency, str]] = []
-    for report, name, colour in zip(reports, names, COLOURS, strict=False):
+    for report, name, colour in zip(reports, names, PALETTE, strict=False):
         for one in report.latencies:
             rows.append(
                 (
@@ -106,7 +107,7 @@ def _draw_lines(part: Any, reports: Sequence[Report], names: Sequence[str]) -> N
     """Draw the medians and their lines, and the residuals below."""
     above, below = part.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     knob = ""
-    for report, name, colour in zip(reports, names, COLOURS, strict=False):
+    for report, name, colour in zip(reports, names, PALETTE, strict=False):
         if report.sweep is None:
             continue
         knob, fit, values = report.sweep.knob, report.sweep.fit, np.asarray(report.sweep.values)

@@ -24,9 +24,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from puffervec.commands.plot import COLOURS, new_figure, save, style_axis
+from puffervec.commands.plot import new_figure, save, style_axis
 from puffervec.commands.train import own_code
 from puffervec.commands.verb import Stoppable, StopSignals, Verb
+from puffervec.contract.drawing import BLUE
 from puffervec.errors import ConfigError, MissingExtraError
 from puffervec.system import extras
 from puffervec.system.arguments import Parser
@@ -420,7 +421,7 @@ def draw_pareto(ended: Sequence[Any], front: Sequence[Any], metric: str, title: 
     axis.plot(costs, scores, "o", color="0.65", ms=5, label=f"{len(done)} trials")
     scores, costs = zip(*(trial.values for trial in front), strict=True)
     label = "Pareto front: no other trial is both cheaper and better"
-    axis.plot(costs, scores, "o-", color=COLOURS[0], ms=7, drawstyle="steps-post", label=label)
+    axis.plot(costs, scores, "o-", color=BLUE, ms=7, drawstyle="steps-post", label=label)
     for trial in front:
         axis.annotate(
             str(trial.number), trial.values[::-1], (5, -11), textcoords="offset points", fontsize=8

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from puffervec.system.folder import Folder, NotPlainError
+from puffervec.viewing.web import constants
 from puffervec.viewing.web.board import Board, media_type
 from puffervec.viewing.web.guard import HEADERS, SANDBOX_HEADERS
 from puffervec.viewing.web.serve import Server, refuse, respond, respond_json
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
 
 FILES = (
     "vendor/uPlot.css",
+    constants.STYLE,
     "static/pages.css",
     "static/watch.css",
     "vendor/uPlot.js",
+    constants.SCRIPT,
     "static/colours.js",
     "static/dom.js",
     "static/charts.js",

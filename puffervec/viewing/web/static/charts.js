@@ -4,25 +4,6 @@
 // Curves of runs, one chart per metric, drawn by uPlot, and bars of how runs spent their time.
 
 const CHART_PX = 190;
-// The first seven can be told apart by colour-blind people (Okabe and Ito 2008).
-const COLOURS = [
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#e69f00",
-    "#56b4e9",
-    "#2b2e33",
-    "#882255",
-    "#117733",
-    "#332288",
-    "#999933",
-    "#aa4499",
-    "#44aa99",
-    "#a6761d",
-    "#e7298a",
-    "#7f7f7f",
-];
 // Px of line, px of gap; for more runs than there are colours.
 const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
 const HOVER = new Set(["mousemove", "mouseleave"]); // events of the pointer that charts share
@@ -30,8 +11,8 @@ const HOVER = new Set(["mousemove", "mouseleave"]); // events of the pointer tha
 // Return the look of a run's curves by its number; the first 64 looks differ.
 function lookOf(number) {
     return {
-        colour: COLOURS[number % COLOURS.length],
-        dash: DASHES[Math.floor(number / COLOURS.length) % DASHES.length],
+        colour: PALETTE[number % PALETTE.length],
+        dash: DASHES[Math.floor(number / PALETTE.length) % DASHES.length],
     };
 }
 
@@ -88,7 +69,8 @@ function duration(seconds) {
 
 // Return running means over windows of `share` of the whole length, which are as long to the left
 // as to the right: they get narrower towards the ends, so that the ends do not move. xs: rising.
-// The same as in puffervec/train/metrics/curves.py.
+// A page smooths anew whenever its slider moves, also without a server; a test compares the result
+// with that of puffervec/train/metrics/curves.py.
 function smoothed(xs, ys, share) {
     const count = xs.length;
     if (share <= 0 || count < 3) return ys;
@@ -282,13 +264,8 @@ class Charts {
                 series.push({...line, dash: [], alpha: 0.28, width: 1, points: {show: false}});
             series.push({...line, width: 1.8, points: {show: curves.step.length === 1}});
         }
-        const ink = dark ? "#b7bcc6" : "#4a4f57",
-            grid = {stroke: dark ? "#30343c" : "#e4e3de", width: 1};
         const axis = {
-            stroke: ink,
-            grid,
-            ticks: {show: false},
-            font: "11px system-ui, sans-serif",
+            ...axisLook(dark),
             values: (_u, marks) => marks.map((n) => (n === null ? "" : onAxis(n))),
         };
         const hover = (type) => HOVER.has(type),
@@ -391,7 +368,7 @@ function timeBars(runs, meanings) {
                     share > 0.14 ? words : "",
                 );
                 piece.style.width = `${100 * share}%`;
-                piece.style.background = COLOURS[parts.indexOf(part) % COLOURS.length];
+                piece.style.background = PALETTE[parts.indexOf(part) % PALETTE.length];
                 return piece;
             });
         bars.push(element("h3", {}, run.name), element("div", {class: "shares"}, ...pieces));
@@ -407,7 +384,7 @@ function timeBars(runs, meanings) {
     }
     const legend = parts.map((part, number) => {
         const swatch = element("i", {class: "swatch"});
-        swatch.style.background = COLOURS[number % COLOURS.length];
+        swatch.style.background = PALETTE[number % PALETTE.length];
         return element("span", {}, swatch, `${part}: ${meanings[part]}`);
     });
     return [...bars, element("div", {class: "legend soft"}, ...legend)];

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Colours of roles on a light and a dark background.
+// Colours of roles and axes on a light and a dark background. The colours themselves are in
+// constants.js, which Python writes.
 
-const INK = "#2b2e33",
-    PAPER = "#fbfaf7";
+const INK = LIGHT.ink,
+    PAPER = LIGHT.paper;
 
 // Return hue, saturation and lightness of "#rrggbb", each from 0 to 1, and its distance from grey.
 function hsl(colour) {
@@ -31,4 +32,15 @@ function themeColour(colour, dark) {
     const [hue, saturation, light, span] = hsl(original);
     if (span < 0.12) return `hsl(${360 * hue} ${30 * saturation}% ${8 + 85 * (1 - light)}%)`;
     return `hsl(${360 * hue} ${100 * saturation}% ${100 * Math.max(light, 0.58)}%)`;
+}
+
+// Return the look of an axis of uPlot.
+function axisLook(dark) {
+    const {soft, edge} = dark ? DARK : LIGHT;
+    return {
+        stroke: soft,
+        grid: {stroke: edge, width: 1},
+        ticks: {show: false},
+        font: "11px system-ui, sans-serif",
+    };
 }

@@ -25,9 +25,7 @@ class Curves {
     }
 
     plotOf({name, values}, dark) {
-        const ink = dark ? "#b7bcc6" : "#4a4f57",
-            grid = {stroke: dark ? "#30343c" : "#e4e3de", width: 1};
-        const axis = {stroke: ink, grid, ticks: {show: false}, font: "11px system-ui, sans-serif"};
+        const axis = axisLook(dark);
         const settings = {
             width: Math.max(this.holder.clientWidth, 160),
             height: CURVE_PX,
@@ -38,7 +36,7 @@ class Curves {
                 {...axis, size: 20},
                 {...axis, size: 48, space: 24},
             ],
-            series: [{}, {stroke: dark ? "#56b4e9" : "#0072b2", width: 1.5, points: {show: false}}],
+            series: [{}, {stroke: (dark ? DARK : LIGHT).accent, width: 1.5, points: {show: false}}],
         };
         const data = [
             Array.from(values, (_, step) => step),

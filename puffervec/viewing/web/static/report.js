@@ -11,7 +11,7 @@ class ReportPage {
         this.options = {
             keys: Object.keys(data.metrics).filter((key) => data.metrics[key].usual),
             x: "steps",
-            smooth: 3,
+            smooth: SMOOTH_PERCENT,
             log: false,
             dark: false,
         };

@@ -15,7 +15,7 @@ class WatchPage {
         this.hidden = new Set(); // numbers of runs
         this.curves = new Map(); // by number of a run
         this.chosen = null; // metrics; null: the default ones
-        this.options = {x: "steps", smooth: 3, log: false, dark: false};
+        this.options = {x: "steps", smooth: SMOOTH_PERCENT, log: false, dark: false};
         this.acting = null; // number of the run whose policy is shown
         this.report = null;
         this.shownJob = null; // number of the job whose replay is shown
