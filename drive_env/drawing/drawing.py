@@ -20,23 +20,22 @@ from drive_env.drawing.events import Events
 from drive_env.drawing.objects import Objects
 from drive_env.drawing.sight import ROLE, Sight
 from drive_env.prepare import prepare_scenes
-from drive_env.render.ground import GROUND, ground_of, lights_of, signs_of
+from drive_env.render.colours import FAILURES, GROUND, OBJECTS
+from drive_env.render.ground import ground_of, lights_of, signs_of
 from drive_env.render.raster import as_colours, channels_of
 from drive_env.render.recording import roads_of
 from drive_env.scenes.geometry import beyond
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.sources import stamps_of
-from puffervec.contract.drawing import BLUE, GREEN, Box, Circle, Drawing, Line, Shape, State
+from puffervec.contract.drawing import BLUE, GREEN, PINK, Box, Circle, Drawing, Line, Shape, State
 
 MARGIN_M = 14.0  # around the agents' logs and goals
 WALKER_M = 0.7  # minimum radius of a pedestrian, so that it is visible
 NOT_DRIVEN = ("car", "pedestrian", "cyclist", "object")  # by packed type
 COLOURS = {
-    "agent": BLUE, "goal": GREEN, "log": "#cc79a7",
-    "collision": "#d81e3a", "off-road": "#e8750a", "at goal": GREEN,
-    "ran a red light": "#c4008f", "car": "#8d929b",
-    "pedestrian": "#8a5a2b", "cyclist": "#b08d57", "object": "#a9adb5",
-    ROLE: "#7b3ff2", **GROUND,
+    "agent": BLUE, "goal": GREEN, "log": PINK,
+    **FAILURES, "at goal": GREEN, "ran a red light": "#c4008f",
+    **OBJECTS, ROLE: "#7b3ff2", **GROUND,
 }  # fmt: skip
 CLOSE_M = 60.0  # width of the view that follows one agent
 FACTS = {

@@ -19,20 +19,6 @@ from drive_env.scenes.packed import STATE_COLOUR
 from drive_env.scenes.schema import CONTROL_KINDS, GREEN, RED, YELLOW, Floats
 from puffervec.contract.drawing import Circle, Line, Polygon, Shape
 
-AREAS = {"crosswalk": "#c3cbd9", "speed bump": "#d9c9a5"}
-SIGNS = {"stop sign": "#b3122b", "yield sign": "#c2569c"}
-LIGHTS = {
-    "red light": "#d81e3a",
-    "yellow light": "#e3c000",
-    "green light": "#17936b",
-    "light that is off": "#8d929b",
-}
-# Roles, with the colours of legends.
-GROUND = {
-    "road": "#dfe1e4", **AREAS, "lane": "#b9bec6", "white line": "#9aa1ab",
-    "yellow line": "#d8b400", "kerb": "#5b6068",
-    **LIGHTS, **SIGNS,
-}  # fmt: skip
 YELLOW_KINDS = frozenset((9, 10, 11, 12, 13))  # by map_element_id
 BROKEN_KINDS = frozenset((6, 9, 10))
 ROAD_M, SIGN_M = 4.6, 0.8  # width of the surface under a lane, radius of a light or sign

@@ -17,13 +17,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.render.ground import AREAS, GROUND, LIGHTS, SIGNS, dashes, ground_of, sign_of
+from drive_env.render.colours import AGENTS, AREAS, FAILURES, GROUND, LIGHTS, OBJECTS, SIGNS
+from drive_env.render.ground import dashes, ground_of, sign_of
 from drive_env.render.tracks import Roads, Tracks, View, rotate, view_of
 from drive_env.scenes.schema import FRAME_S, OBJECT_TYPES, VEHICLE, Floats
-from puffervec.contract.drawing import INK, Box, Circle, Drawing, Line, Polygon, Shape, Text
+from puffervec.contract.drawing import (
+    INK,
+    PAPER,
+    Box,
+    Circle,
+    Drawing,
+    Line,
+    Polygon,
+    Shape,
+    Text,
+)
 from puffervec.viewing.render.episode import Moment, Point
 from puffervec.viewing.render.film import png
-from puffervec.viewing.render.painter import PAPER, Sample, add_head, mix, scale_bar, world_of
+from puffervec.viewing.render.painter import Sample, add_head, mix, scale_bar, world_of
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -34,28 +45,15 @@ PEDESTRIAN, CYCLIST, OTHER = (
     OBJECT_TYPES.index(name) for name in ("pedestrian", "cyclist", "other")
 )
 KINDS = {VEHICLE: "car", PEDESTRIAN: "pedestrian", CYCLIST: "cyclist", OTHER: "object"}
-BY_NUMBER = (
-    "#2f6fd6",
-    "#17936b",
-    "#8a4fc7",
-    "#0f93b0",
-    "#c2569c",
-    "#5c7f1f",
-    "#3b4fb8",
-    "#b0752a",
-    "#1f8f8f",
-    "#7a5ad9",
-)
 SHADES = (0.4, 0.55, 0.7, 0.85, 1.0)  # of a path, from its start
 PALE, AREA = 0.35, 0.2  # shades of an agent's start and of its goal
 COLOURS = {
-    **GROUND, "white line": "#ffffff", "shoulder": "#ebecec",
-    "car": "#a9adb5", "object": "#a9adb5", "pedestrian": "#6b4a2f",
-    "cyclist": "#b08d57", "way of others": "#a0a4ab",
-    "edge of others": "#7d828c", "lane": "#cdd1d6",
-    "collision": "#d81e3a", "off-road": "#e8750a", "paper": PAPER, "edge": INK,
+    **GROUND, **OBJECTS, **FAILURES,
+    # Roads are wide here, and paths matter more than lanes.
+    "white line": "#ffffff", "shoulder": "#ebecec", "lane": "#cdd1d6",
+    "way of others": "#a0a4ab", "edge of others": "#7d828c", "paper": PAPER, "edge": INK,
     **{f"{n} {share}": mix(colour, share)
-       for n, colour in enumerate(BY_NUMBER) for share in (*SHADES, PALE, AREA)},
+       for n, colour in enumerate(AGENTS) for share in (*SHADES, PALE, AREA)},
 }  # fmt: skip
 SHOULDER_M = 7.2  # width of a strip under the lanes that fills crossings and reaches most edges
 WAY_M, LEAST_WAY_PX = 0.5, 3.0
@@ -125,7 +123,7 @@ def objects_of(tracks: Tracks, px: float) -> Iterator[Layer]:
         )
     for number, index in enumerate(np.flatnonzero(tracks.agent).tolist()):
         if tracks.there[:, index].any():
-            yield from agent_of(tracks, index, str(number % len(BY_NUMBER)), px)
+            yield from agent_of(tracks, index, str(number % len(AGENTS)), px)
     for events, mark in ((tracks.offroad, triangle), (tracks.collided, cross)):
         for frame, index in np.argwhere(events & tracks.there).tolist():
             yield 8, mark(float(tracks.x_m[frame, index]), float(tracks.y_m[frame, index]), px)

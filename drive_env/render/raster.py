@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 
 from drive_env.config import CHOICES, DriveConfig
 from puffervec._ffi import ffi, lib
+from puffervec.contract.drawing import INK
 from puffervec.system import extras
 
 Picture = NDArray[np.uint8]
-GROUND, INK = (38, 41, 48), (43, 46, 51)
+GROUND, FRAME = (38, 41, 48), tuple(bytes.fromhex(INK[1:]))
 # From the bottom layer to the top one; a channel that is not named here is white, on top.
 COLOURS: dict[str, tuple[int, int, int]] = {
     "crosswalks": (96, 96, 140), "lanes": (74, 80, 92),
@@ -86,7 +87,7 @@ def inset(picture: Picture, raster: Picture) -> None:
     """
     side, edge = min(picture.shape[:2]) // 3, 3
     at = np.arange(side) * len(raster) // side
-    picture[: side + edge, -side - edge :] = INK
+    picture[: side + edge, -side - edge :] = FRAME
     picture[:side, -side:] = raster[at][:, at]
 
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.render.ground import AREAS, role_in
+from drive_env.render.colours import AREAS
+from drive_env.render.ground import role_in
 from drive_env.render.tracks import Roads, Tracks
 from drive_env.scenes import packed
 from drive_env.scenes.sceneset import SceneSet

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from drive_env.render.ground import AREAS, signal_of
+from drive_env.render.colours import AREAS
+from drive_env.render.ground import signal_of
 from drive_env.render.tracks import Roads, Tracks
 from drive_env.scenes.controls import controls_of
 from drive_env.scenes.schema import Scene

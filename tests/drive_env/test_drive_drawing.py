@@ -25,7 +25,8 @@ from drive_env.drawing.drawing import drawing
 from drive_env.drawing.sight import ROLE
 from drive_env.generate.streets import street_scene
 from drive_env.prepare import prepare_scenes
-from drive_env.render.ground import AREAS, SIGNS, lights_of
+from drive_env.render.colours import AREAS, SIGNS
+from drive_env.render.ground import lights_of
 from drive_env.render.raster import as_colours, channel_names
 from drive_env.scenes.json_scene import json_bytes
 from puffervec.contract.drawing import Box, Circle, Drawing, Event, Line, Polygon, Shape

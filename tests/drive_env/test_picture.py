@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Pictures of episodes: what must be in them is, at the right place (drive_env/render/picture.py).
 
-Also drive_env/render/tracks.py and drive_env/render/ground.py.
+Also drive_env/render/tracks.py, drive_env/render/ground.py and drive_env/render/colours.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import pytest
 from drive_env.cli import main
 from drive_env.config import DriveConfig
 from drive_env.env import recorder
-from drive_env.render.ground import SIGNS, dashes, ground_of, sign_of
+from drive_env.render.colours import SIGNS
+from drive_env.render.ground import dashes, ground_of, sign_of
 from drive_env.render.tracks import (
     Roads,
     Tracks,
