@@ -13,6 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from puffervec.contract.drawing import (
+    BLUE,
+    EDGE,
+    GREEN,
+    INK,
+    ORANGE,
+    PAPER,
+    PINK,
+    SKY,
+    SOFT,
+    YELLOW,
+)
 from puffervec.wings.plan.arena import Arena, Block
 from puffervec.wings.plan.ir import INPUT, OUTPUT, PARAMETER, SAVED, STATE, WORKSPACE, Graph
 from puffervec.wings.plan.report import size
@@ -20,15 +32,15 @@ from puffervec.wings.plan.report import size
 COLUMN, LEFT, RIGHT, TOP = 26.0, 96.0, 24.0, 64.0  # pixels
 ARCS, MAP, GAP = 90.0, 260.0, 46.0
 LEAST_WIDTH = 560.0
-COLORS = {
-    INPUT: "#4c78a8",
-    STATE: "#72b7b2",
-    OUTPUT: "#e45756",
-    SAVED: "#b279a2",
-    WORKSPACE: "#9d755d",
-    "temporary": "#f2a541",
+COLOURS = {
+    INPUT: BLUE,
+    STATE: GREEN,
+    OUTPUT: ORANGE,
+    SAVED: PINK,
+    WORKSPACE: SKY,
+    "temporary": YELLOW,
 }
-INK, PALE = "#222222", "#888888"
+OPACITY = 0.6  # Of bars, which have names on them.
 LETTER = 6.6  # Width of a letter at 11 pixels.
 LONGEST = 20  # Letters of a node's label.
 
@@ -70,7 +82,7 @@ class _Picture:
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:.0f}" '
             f'height="{self.height:.0f}" viewBox="0 0 {self.width:.0f} {self.height:.0f}" '
             'font-family="DejaVu Sans, Arial, sans-serif" font-size="11">\n'
-            f'<rect width="100%" height="100%" fill="white"/>\n' + "\n".join(body) + "\n</svg>\n"
+            f'<rect width="100%" height="100%" fill="{PAPER}"/>\n' + "\n".join(body) + "\n</svg>\n"
         )
 
     def _head(self) -> Iterator[str]:
@@ -80,7 +92,7 @@ class _Picture:
             f"{size(arena.bytes)} with reuse; one buffer per tensor {size(arena.separate)}, "
             f"aliases only {size(arena.aliased)}, bound {size(arena.bound)}"
         )
-        yield _text(16, 44, figures, fill=PALE)
+        yield _text(16, 44, figures, fill=SOFT)
 
     def _arcs(self) -> Iterator[str]:
         births = {
@@ -96,7 +108,7 @@ class _Picture:
                     rise = min(ARCS - 8, 10 + (end - begin) / 2)
                     peak = f"{(begin + end) / 2:.1f} {self.base - 2 * rise + 8:.1f}"
                     path = f"M{begin:.1f} {self.base:.1f} Q{peak} {end:.1f} {self.base:.1f}"
-                    yield f'<path d="{path}" fill="none" stroke="{PALE}" stroke-width="1"/>'
+                    yield f'<path d="{path}" fill="none" stroke="{SOFT}" stroke-width="1"/>'
 
     def _nodes(self) -> Iterator[str]:
         names = ["inputs", *(node.name for node in self.graph.nodes), "outputs"]
@@ -104,7 +116,7 @@ class _Picture:
         for step, (name, empty) in enumerate(zip(names, hollow, strict=True)):
             x, y = self.x(step + 0.5), self.base + 12
             label = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
-            fill = "white" if empty else INK
+            fill = PAPER if empty else INK
             yield (
                 f'<circle cx="{x:.1f}" cy="{self.base:.1f}" r="4.5" fill="{fill}" stroke="{INK}"/>'
             )
@@ -117,10 +129,10 @@ class _Picture:
         width = self.x(self.graph.end + 1) - LEFT
         yield (
             f'<rect x="{LEFT}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" '
-            'fill="#f4f4f4"/>'
+            f'fill="white" stroke="{EDGE}"/>'
         )
-        yield _text(LEFT - 6, bottom, "0", text_anchor="end", fill=PALE)
-        yield _text(LEFT - 6, top + 9, size(total), text_anchor="end", fill=PALE)
+        yield _text(LEFT - 6, bottom, "0", text_anchor="end", fill=SOFT)
+        yield _text(LEFT - 6, top + 9, size(total), text_anchor="end", fill=SOFT)
         for block in self.arena.blocks[buffer]:
             yield from self._bar(block, bottom, height / total)
 
@@ -131,7 +143,7 @@ class _Picture:
         names = ", ".join(block.tensors)
         yield (
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{max(height, 0.8):.2f}" '
-            f'fill="{COLORS[kind]}" fill-opacity="0.8" stroke="white" stroke-width="0.6">'
+            f'fill="{COLOURS[kind]}" fill-opacity="{OPACITY}" stroke="white" stroke-width="0.6">'
             f"<title>{escape(names)}: {size(block.size)} at {block.offset:,}, steps {block.first} "
             f"to {block.last}</title></rect>"
         )
@@ -150,13 +162,14 @@ class _Picture:
         )
 
     def _legend(self, y: float) -> Iterator[str]:
-        x, used = (
-            16.0,
-            {self._kind(block) for blocks in self.arena.blocks.values() for block in blocks},
-        )
-        for kind, color in COLORS.items():
+        used = {self._kind(block) for blocks in self.arena.blocks.values() for block in blocks}
+        x = 16.0
+        for kind, colour in COLOURS.items():
             if kind in used:
-                yield f'<rect x="{x:.0f}" y="{y - 10:.0f}" width="12" height="12" fill="{color}"/>'
+                yield (
+                    f'<rect x="{x:.0f}" y="{y - 10:.0f}" width="12" height="12" fill="{colour}" '
+                    f'fill-opacity="{OPACITY}"/>'
+                )
                 yield _text(x + 17, y, kind)
                 x += 17 + LETTER * len(kind) + 22
 
