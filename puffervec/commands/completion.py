@@ -59,9 +59,7 @@ def _possible(typed: str, before: list[str], verbs: Mapping[str, Verb]) -> list[
     if target and not any(more in verb.syntax for more in ("...", "[RUN]")):
         return []
     runs = (
-        [*(["latest"] if "latest" in verb.syntax else []), *_runs()]
-        if verb.syntax.startswith("RUN")
-        else []
+        [*(["latest"] if "latest" in verb.syntax else []), *_runs()] if "RUN" in verb.syntax else []
     )
     shells = SCRIPTS if verb is VERB else ()
     return [*shells, *runs, *(puffervec.envs.names() if "ENV" in verb.syntax else [])]

@@ -161,7 +161,7 @@ def planned_calls(
 
 VERB = Verb(
     "plan",
-    "RUN|ENV [flags]",
+    "RUN|latest|ENV [flags]",
     "the memory of a policy's forward pass, planned",
     ABOUT,
     run,

@@ -413,7 +413,7 @@ def _read_nsys(asked: argparse.Namespace) -> None:
 
 
 VERB = Verb(
-    "profile", "ENV|RUN|MODULE:FUNCTION [flags]",
+    "profile", "ENV|RUN|latest|MODULE:FUNCTION [flags]",
     "times of a policy or of training, and what waits",
     ABOUT, run, options, configured=True, targetless=True,
 )  # fmt: skip

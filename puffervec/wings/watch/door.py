@@ -9,14 +9,17 @@ from pathlib import Path
 from puffervec.commands.players import add_player, player_words
 from puffervec.commands.serving import add_server, announced, check_port
 from puffervec.commands.verb import StopSignals, Verb
+from puffervec.errors import ConfigError
 from puffervec.system.arguments import Parser
 from puffervec.train.config import flags
+from puffervec.train.config.sections import LogSection
+from puffervec.train.run.folders import RUN_FILE, newest_first
 
 ABOUT = """\
 Serves a page that follows runs while they train: curves, where the time goes, replays of the
-newest checkpoint, and the evaluation with the scenes that fail. RUN is a run folder, or a folder of
-runs, which may be empty. Nothing is written there. Ctrl-C ends it. Evaluations and replays take
-the flags of eval and render.
+newest checkpoint, and the evaluation with the scenes that fail. RUN is a run folder, a folder of
+runs, which may be empty, or latest, the run in runs that was started or resumed last. Nothing is
+written there. Ctrl-C ends it. Evaluations and replays take the flags of eval and render.
 
 The page can only be opened on this machine, with the whole URL, which holds a secret. From another
 machine: ssh -L 8000:127.0.0.1:8000 MACHINE puffer-train watch runs --port 8000"""
@@ -35,6 +38,20 @@ def options(parser: Parser) -> None:
     # fmt: on
 
 
+def resolve(target: str, runs: Path) -> Path:
+    """Return the folder to follow: for `latest` the run in `runs` that was started or resumed last.
+
+    Raises:
+        ConfigError: there is no such run.
+    """
+    if target != "latest":
+        return Path(target)
+    for folder in newest_first(runs):
+        if (folder / RUN_FILE).is_file():
+            return folder
+    raise ConfigError(f"no run was started in {runs.absolute()}: give run folders")
+
+
 def run(args: list[str], signals: StopSignals) -> None:
     """Run `puffer-train watch RUN...`."""
     from puffervec.wings.watch.page import watch
@@ -42,7 +59,7 @@ def run(args: list[str], signals: StopSignals) -> None:
     asked = VERB.parse(args)
     check_port(asked.port)
     signals.received = watch(
-        list(map(Path, asked.target)),
+        [resolve(target, LogSection().folder) for target in asked.target],
         asked.host,
         asked.port,
         player_words(asked),
@@ -52,7 +69,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 VERB = Verb(
-    "watch", "RUN... [flags]",
+    "watch", "RUN|latest... [flags]",
     "a page that follows runs: curves, replays, failing scenes", ABOUT, run,
     options, trainer=False,
 )  # fmt: skip

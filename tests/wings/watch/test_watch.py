@@ -7,14 +7,17 @@ charts.js, tables.js).
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from puffervec.errors import ConfigError
 from puffervec.train.metrics import curves
 from puffervec.train.metrics.log import JsonLog, read_metrics
+from puffervec.wings.watch import door
 from tests.fixtures.pages import Served
 from tests.helpers import eventually
 from tests.viewing.web.browser import Browser, Page
@@ -418,6 +421,18 @@ def test_the_end_of_the_command_is_told(browser: Browser, serve: Serve, tmp_path
     page = opened(browser, served)
     served.close()
     page.wait("document.querySelector('.bad').innerText.includes('has the command ended')")
+
+
+def test_latest_is_the_run_that_was_started_last(tmp_path: Path) -> None:
+    for number, name in enumerate(("a", "c", "b")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text("{}")
+        os.utime(tmp_path / name / "run.json", (number, number))
+    (tmp_path / "other").mkdir()
+    assert door.resolve("latest", tmp_path) == tmp_path / "b"
+    assert door.resolve("a", tmp_path) == Path("a")
+    with pytest.raises(ConfigError, match="no run was started in .*other"):
+        door.resolve("latest", tmp_path / "other")
 
 
 def test_curves_are_smoothed_as_plot_smooths_them(
