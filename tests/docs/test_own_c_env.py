@@ -112,16 +112,18 @@ def test_the_page_from_an_empty_folder_to_a_trained_policy(tmp_path: Path) -> No
     assert re.search(r"replay\.html: [1-5] episodes?\b", rendered), rendered
 
 
-def test_the_games_c_has_no_warnings(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("include", "header"), [("csrc/contract", ""), ("csrc", "contract/")])
+def test_the_games_c_has_no_warnings(include: str, header: str, tmp_path: Path) -> None:
+    """Neither in a package of its own nor in the core."""
     (text,) = [text for info, text in blocks() if info.startswith("c ")]
     file = tmp_path / "line_walk.c"
-    file.write_text(text)
+    file.write_text(text.replace('#include "pv_env.h"', f'#include "{header}pv_env.h"'))
     command = [
         os.environ.get("CC", "cc"),
         "-std=gnu11",
         "-fsyntax-only",
         *STRICT,
-        f"-I{ROOT / 'csrc/contract'}",
+        f"-I{ROOT / include}",
         str(file),
     ]
     assert subprocess.run(command, capture_output=True, text=True, timeout=60).stderr == ""
