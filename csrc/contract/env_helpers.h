@@ -3,8 +3,8 @@
 //
 // The helpers that env.h declares: reading params, reporting errors, declaring fields. They are
 // defined in a header because an env type of another package is linked without the core (pv_env.h).
-// There each C file that includes them has a weak copy, of which the linker keeps one; envs/env.c
-// defines PV_HELPER as nothing, which makes the core's copy. Owns no memory.
+// There each C file that includes them has a weak copy, of which the linker keeps one;
+// env_helpers.c defines PV_HELPER as nothing, which makes the core's copy. Owns no memory.
 #pragma once
 
 #include "env.h"

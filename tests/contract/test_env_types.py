@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where C tables come from (puffervec/contract/env_types.py, csrc/contract/env_helpers.h,
+"""Where C tables come from (puffervec/contract/env_types.py, csrc/contract/env_helpers.c,
 csrc/contract/pv_env.h): libraries that fit and that do not.
 """
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""C envs from Python (puffervec/contract/native.py, puffervec/envs, csrc/envs/env.c): configs,
+"""C envs from Python (puffervec/contract/native.py, puffervec/envs, csrc/envs/env_list.c): configs,
 params, specs.
 """
 

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The core's copy of the helpers that env types share (env_helpers.h), and the table of built-in
-// types. Owns no memory.
-#define PV_HELPER
-#include "contract/env_helpers.h"
+// The table of the built-in env types, made from the list in env_list.h. Owns no memory.
 #include "env_list.h"
+
+#include <string.h>
 
 static const pv_env_type* const types[] = {
 #define PV_ENV(symbol) &symbol,
