@@ -197,6 +197,9 @@ def _object(
             for name, default in (("width", 2.0), ("length", 4.5), ("height", 1.5))
         ]
     kind = TYPES.get(str(track.get("type")), "other")
+    if kind == "vehicle" and size_m[0] > size_m[1]:
+        # ScenarioNet has the sides of nuScenes' own car the wrong way round.
+        size_m[:2] = size_m[1], size_m[0]
     return logged_object(kind, number, size_m, rows, valid)
 
 

@@ -116,6 +116,13 @@ def changed(**tracks: Any) -> dict[str, Any]:
     return whole
 
 
+def test_a_vehicle_is_longer_than_wide() -> None:
+    """ScenarioNet has the sides of nuScenes' own car the wrong way round."""
+    content = changed(length=np.full(FRAMES, 1.7), width=np.full(FRAMES, 4.1))
+    car = parse_scene(pickle.dumps(content), "here", "one.pkl").objects[0]
+    assert (car.length_m, car.width_m) == (4.1, 1.7)
+
+
 @pytest.mark.parametrize(
     "content, message",
     [
