@@ -20,6 +20,7 @@ from drive_env.config import DriveConfig
 from drive_env.env import recorder
 from drive_env.render.colours import SIGNS
 from drive_env.render.ground import dashes, ground_of, sign_of
+from drive_env.render.picture import PEDESTRIAN, PEDESTRIAN_M, body
 from drive_env.render.tracks import (
     Roads,
     Tracks,
@@ -256,3 +257,17 @@ def test_a_goal_that_nothing_leads_to_is_not_in_the_view() -> None:
         np.testing.assert_allclose(
             view(far).high_m - view(far).low_m, view(without).high_m - view(without).low_m, atol=0.1
         )
+
+
+def test_a_pedestrian_is_a_circle_as_wide_as_its_longer_side() -> None:
+    """But not smaller than one that can be seen."""
+    tracks = dataclasses.replace(make_tracks(), kind=np.array([PEDESTRIAN, PEDESTRIAN]))
+    tracks = dataclasses.replace(
+        tracks, length_m=np.array([1.9, 0.1]), width_m=np.array([0.5, 0.1])
+    )
+    radii = []
+    for index in range(2):
+        (circle,) = body(tracks, index, 0, "pedestrian")
+        assert isinstance(circle, Circle)
+        radii.append(circle.radius)
+    assert radii == pytest.approx([0.95, PEDESTRIAN_M / 2])
