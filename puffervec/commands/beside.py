@@ -26,11 +26,11 @@ from puffervec.errors import ConfigError
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import own_evaluation
 
-TABLE, WHO = "beside", "driver"
+TABLE, WHO = "beside", "driver"  # Keys of the JSON file.
 
 
-def asked_for(request: PlayerRequest) -> tuple[PlayerRequest, list[str]]:
-    """Return the request for the player to evaluate, and the names of those to compare it with.
+def split_request(request: PlayerRequest) -> tuple[PlayerRequest, list[str]]:
+    """Return the request for the player to evaluate, and the names of the players to compare it to.
 
     If the target is an env rather than a run, the first baseline is the player to evaluate.
     """
@@ -40,9 +40,9 @@ def asked_for(request: PlayerRequest) -> tuple[PlayerRequest, list[str]]:
 
 
 def find_other(request: PlayerRequest, who: str, main: Player) -> Player:
-    """Return a baseline, or what acts for another run or a checkpoint, in the task of `main`.
+    """Return the player of a baseline, of another run or of a checkpoint, in the task of `main`.
 
-    Raises: ConfigError, CheckpointError: there is no such baseline or run.
+    Raises: ConfigError, CheckpointError: no such baseline or run exists.
     """
     own = own_evaluation(main.config.target)
     if who in known_baselines(main.config.target) or not (who == "latest" or Path(who).exists()):
@@ -65,24 +65,26 @@ def find_other(request: PlayerRequest, who: str, main: Player) -> Player:
 
 
 def side_by_side(report: Report, label: str, others: Sequence[tuple[str, Report]]) -> Report:
-    """Return the report with a table that compares its totals with the others', and verdicts."""
+    """Return the report with a table and remarks that compare its totals with the others'."""
     rows: list[Row] = []
     columns = list(report.total or (report.rows[0] if report.rows else ()))[1:]
-    for who, found in ((label, report), *others):
-        for row in [found.total] if found.total is not None else found.rows:
+    for who, one in ((label, report), *others):
+        for row in [one.total] if one.total is not None else one.rows:
             rows.append({WHO: who, **{column: row.get(column) for column in columns}})
-    shown = (WHO, *(column for column in report.shown[1:] or columns))
-    said = [verdict(rows[0], row, report.score) for row in rows[1:] if report.score is not None]
-    said += [line for who, found in others if (line := paired(report, who, found))]
+    visible = (WHO, *(column for column in report.shown[1:] or columns))
+    remarks = [
+        describe_overlap(rows[0], row, report.score) for row in rows[1:] if report.score is not None
+    ]
+    remarks += [describe_difference(report, who, other) for who, other in others]
     return dataclasses.replace(
         report,
         tables={TABLE: rows, **report.tables},
-        columns={**report.columns, TABLE: shown},
-        remarks=[*(line for line in said if line), *report.remarks],
+        columns={**report.columns, TABLE: visible},
+        remarks=[*(line for line in remarks if line), *report.remarks],
     )
 
 
-def verdict(own: Row, other: Row, score: str) -> str:
+def describe_overlap(own: Row, other: Row, score: str) -> str:
     """Describe whether the intervals of two scores overlap; empty if one score has no interval."""
     ours, theirs = own[score], other[score]
     if (
@@ -96,7 +98,7 @@ def verdict(own: Row, other: Row, score: str) -> str:
     return f"{other[WHO]}: {score} {as_text(theirs)} against {as_text(ours)}: {apart}"
 
 
-def paired(report: Report, who: str, other: Report) -> str:
+def describe_difference(report: Report, who: str, other: Report) -> str:
     """Describe the mean difference to another report's score, paired by part.
 
     The text has a 95 % interval over parts; it is empty if the two reports have different parts.
@@ -106,17 +108,17 @@ def paired(report: Report, who: str, other: Report) -> str:
     the two separate intervals.
     """
     pairs = [
-        (_scored(a, report), _scored(b, other))
+        (_score_of(a, report), _score_of(b, other))
         for a, b in zip(report.rows, other.rows, strict=False)
     ]
-    found = [(a, b) for a, b in pairs if a is not None and b is not None]
-    weights, theirs = ([part[at][1] for part in found] for at in (0, 1))
-    total, clusters = sum(weights), len(found)
+    scored = [(a, b) for a, b in pairs if a is not None and b is not None]
+    weights, theirs = ([part[at][1] for part in scored] for at in (0, 1))
+    total, clusters = sum(weights), len(scored)
     # One of the two may have counted each part several times (--episodes): the shares must agree.
     alike = [a * sum(theirs) == b * total for a, b in zip(weights, theirs, strict=True)]
     if report.names() != other.names() or clusters < 2 or not all(alike):
         return ""
-    gains = [(a[0] - b[0]) * a[1] for a, b in found]
+    gains = [(a[0] - b[0]) * a[1] for a, b in scored]
     gain = sum(gains) / total
     spread = (
         sum((own - gain * weight) ** 2 for own, weight in zip(gains, weights, strict=True))
@@ -131,8 +133,8 @@ def paired(report: Report, who: str, other: Report) -> str:
     )
 
 
-def _scored(row: Row, report: Report) -> tuple[float, float] | None:
-    """Return the score of a part and its weight, None where it has none."""
+def _score_of(row: Row, report: Report) -> tuple[float, float] | None:
+    """Return the score and the weight of a part, None if it has no score."""
     if report.score is None or report.weight is None:
         return None
     score, weight = row[report.score], row[report.weight]

@@ -14,7 +14,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from puffervec.commands.beside import asked_for, find_other, side_by_side
+from puffervec.commands.beside import find_other, side_by_side, split_request
 from puffervec.commands.players import (
     PlayerRequest,
     add_player,
@@ -34,12 +34,13 @@ from puffervec.train.config.target import as_evaluated, own_evaluation
 from puffervec.train.metrics.tables import print_report
 
 ABOUT = """\
-Evaluates a run, or of an ENV with --baseline what needs no training.
+Evaluates a run; or, for an ENV, a baseline that needs no training (--baseline).
 
---baseline may name several, with commas, other runs and checkpoints among them: they are evaluated
-in the same way and stand below the run, with whether their scores are apart. Pictures show episodes
-of their own, with the same seeds: the same ones, unless actions are drawn."""
-EPISODES = 100  # of an env without an evaluation of its own
+--baseline takes several names separated by commas, including other runs and checkpoints: they are
+evaluated in the same way and listed below the run, with a remark whether the intervals of the
+scores overlap. Pictures are drawn from separate episodes with the same seeds; unless actions are
+sampled, these are the evaluated episodes."""
+EPISODES = 100  # For envs without their own evaluation.
 DRAWN = "worst:10"
 
 
@@ -62,65 +63,65 @@ def options(parser: Parser) -> None:
     """Declare the flags of eval."""
     # fmt: off
     flag = parser.flag
-    flag("--suite NAME", "another evaluation that the env brings (drive: generated, real, "
-         "self-play, human-replay, idm, realism)")
-    flag("--episodes N", "episodes, as the env's evaluation counts them (drive: of each scene) "
-         "[default: 100, or the env's own]", type=flags.at_least(1))
-    flag("--seeds N", "evaluate with N seeds; intervals are over parts and seeds, where the env's "
-         "evaluation can (drive)", type=flags.at_least(1))
+    flag("--suite NAME", "another evaluation of the env (drive: generated, real, self-play, "
+         "human-replay, idm, realism)")
+    flag("--episodes N", "number of episodes, as the env's evaluation counts them (drive: per "
+         "scene) [default: 100, or the env's own]", type=flags.at_least(1))
+    flag("--seeds N", "evaluate with N seeds; intervals are over parts and seeds, if the env's "
+         "evaluation supports it (drive)", type=flags.at_least(1))
     flag("--json FILE", "also write the results as JSON", type=Path)
-    flag("--csv FILE", "... as CSV, one line per part (agent type; drive: scene); further tables "
-         "in FILE.TABLE.csv", type=Path)
-    flag("--png FILE|FOLDER", "draw episodes, where the env can", type=Path)
-    flag("--draw WHICH", "which parts: part:NAME, worst:N (by score) or all [default: worst:10 "
+    flag("--csv FILE", "also write the results as CSV, one line per part (agent type; drive: "
+         "scene); further tables in FILE.TABLE.csv", type=Path)
+    flag("--png FILE|FOLDER", "draw episodes, if the env supports it", type=Path)
+    flag("--draw WHICH", "parts to draw: part:NAME, worst:N (by score) or all [default: worst:10 "
          "into a folder]")
-    flag("--all", "print every part; without it, of more than 20 the total and those with the "
-         "lowest scores")
-    flag("--failures", "print every line of the table of failures, with all columns, where the "
-         "evaluation has one")
+    flag("--all", "print every part, instead of the total and the parts with the lowest scores "
+         "where there are more than 20")
+    flag("--failures", "print every line and column of the table of failures, if the evaluation "
+         "has one")
     add_player(parser)
     # fmt: on
 
 
 def parse(args: list[str]) -> EvalRequest:
-    """Return the request that the arguments make.
+    """Return the request that the arguments describe.
 
-    Raises: ConfigError: an unknown flag, or a value that does not fit; one line.
+    Raises: ConfigError: an unknown flag or an invalid value; one line.
     """
-    asked = VERB.parse(args)
-    if asked.draw is not None and asked.png is None:
-        raise ConfigError(f"--draw {asked.draw} needs --png FILE or --png FOLDER")
+    parsed = VERB.parse(args)
+    if parsed.draw is not None and parsed.png is None:
+        raise ConfigError(f"--draw {parsed.draw} needs --png FILE or --png FOLDER")
     own = ("suite", "episodes", "seeds", "png", "draw", "json", "csv", "failures")
     return EvalRequest(
-        asked.target,
-        **player_fields(asked),
-        **{name: getattr(asked, name) for name in own},
-        every=asked.all,
+        parsed.target,
+        **player_fields(parsed),
+        **{name: getattr(parsed, name) for name in own},
+        every=parsed.all,
     )
 
 
 def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
-    """Evaluate a run, a checkpoint or a baseline, print the table and write what was asked for.
+    """Evaluate a run, a checkpoint or a baseline, print the table and write the requested files.
 
     Args: parts: False for the total alone.
     Raises: ConfigError, CheckpointError, SceneError: bad input, before anything runs.
     """
     _check_outputs(request)
-    warnings.simplefilter("ignore", SceneWarning)  # the report says it
-    alone, beside = asked_for(request)
-    player = find_player(alone, lambda config: adapted(config, request))
-    others = [find_other(request, who, player) for who in beside]
+    warnings.simplefilter("ignore", SceneWarning)  # The report contains the same warnings.
+    single, compared = split_request(request)
+    player = find_player(single, lambda config: adapt_config(config, request))
+    others = [find_other(request, who, player) for who in compared]
     config, own = player.config, own_evaluation(player.config.target)
-    report = evaluated(config, own, player.actor, request)
+    report = evaluate(config, own, player.actor, request)
     if own is not None and own.seen is not None and player.trained is not None:
         seen = own.seen(player.trained.env, config.env)
         remarks = [seen, *report.remarks] if seen else report.remarks
         report = dataclasses.replace(report, remarks=remarks)
     if others:
-        found = [
-            (other.label, evaluated(other.config, own, other.actor, request)) for other in others
+        reports = [
+            (other.label, evaluate(other.config, own, other.actor, request)) for other in others
         ]
-        report = side_by_side(report, player.label, found)
+        report = side_by_side(report, player.label, reports)
     levels = [
         f" on {getattr(config.env, name)}"
         for name in flags.ENV_ALIASES.values()
@@ -135,8 +136,8 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
         _draw(request, own, report, config, player.actor)
 
 
-def adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
-    """Return a run's config with the changes that the suite makes to it.
+def adapt_config(config: TrainConfig, request: EvalRequest) -> TrainConfig:
+    """Return a run's config with the changes that the suite requires.
 
     Raises: ConfigError: pictures or a suite that the env does not have.
     """
@@ -152,7 +153,7 @@ def adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
     return config if settings is None else dataclasses.replace(config, env=settings(config.env))
 
 
-def evaluated(
+def evaluate(
     config: TrainConfig, own: Evaluation | None, actor: Actor, request: EvalRequest
 ) -> Report:
     """Evaluate the actor and return the report.
@@ -255,11 +256,11 @@ def _save(path: Path, data: bytes) -> None:
 def _draw(
     request: EvalRequest, own: Evaluation | None, report: Report, config: TrainConfig, actor: Actor
 ) -> None:
-    """Write the pictures, and say which ones."""
+    """Draw pictures of the chosen parts, write them and print their paths."""
     assert request.png is not None and own is not None and own.draw is not None
-    chosen = chosen_parts(report, request.draw, _is_file(request.png))
+    chosen = choose_parts(report, request.draw, _is_file(request.png))
     if not chosen:
-        raise ConfigError("there is nothing to draw: the report has no part with a score")
+        raise ConfigError("there is nothing to draw: no part of the report has a score")
     if not _is_file(request.png):
         request.png.mkdir(exist_ok=True)
     ranked = not (request.draw or DRAWN).startswith(("all", "part:"))
@@ -274,11 +275,11 @@ def _draw(
         print(f"{path}: {name}", flush=True)
 
 
-def chosen_parts(report: Report, which: str | None, one: bool) -> list[str]:
+def choose_parts(report: Report, which: str | None, one: bool) -> list[str]:
     """Return the names of the parts to draw.
 
-    Args: which: --draw's value; one: a single picture is wanted.
-    Raises: ConfigError: there is no such part.
+    Args: which: the value of --draw; one: whether to draw a single picture.
+    Raises: ConfigError: no such part exists.
     """
     if which is None and one:
         return [name for name in (report.drawn, *report.worst(1)) if name is not None][:1]
@@ -294,6 +295,6 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 VERB = Verb(
     "eval", "RUN|CHECKPOINT|latest|ENV [flags]",
-    "rates of a trained policy, or of a baseline", ABOUT,
+    "rates of a trained policy or a baseline", ABOUT,
     run, options,
 )  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 
 from puffervec.commands.players import PlayerRequest, add_player, find_player, is_env, player_fields
-from puffervec.commands.serving import add_server, announced, check_port
+from puffervec.commands.serving import add_server, announce, check_port
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.errors import ConfigError
 from puffervec.system.arguments import Parser
@@ -38,18 +38,18 @@ def run(args: list[str], signals: StopSignals) -> None:
     if is_env(request.target) and request.baseline is None:
         request = dataclasses.replace(request, baseline="random")
     server = Server(asked.host, asked.port)
-    player = find_player(request, adapted)
+    player = find_player(request, adapt_config)
     env_spec(player.config)
     env = native_env(player.config.target)
     assert env is not None
     game = Game(env, player.config.env, player.actor)
     try:
-        signals.received = play(game, request.seed, server, announced)
+        signals.received = play(game, request.seed, server, announce)
     finally:
         game.close()
 
 
-def adapted(config: TrainConfig) -> TrainConfig:
+def adapt_config(config: TrainConfig) -> TrainConfig:
     """Return a run's config as it is evaluated.
 
     Raises: ConfigError: an env that cannot be played.

@@ -128,7 +128,7 @@ def find_player(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
             a run's does not suit, before anything is loaded.
     Raises: ConfigError, CheckpointError, SceneError: bad input.
     """
-    return with_opponents(_find_alone(request, adapt), request)
+    return with_opponents(_find_single(request, adapt), request)
 
 
 def with_opponents(player: Player, request: PlayerRequest) -> Player:
@@ -138,13 +138,13 @@ def with_opponents(player: Player, request: PlayerRequest) -> Player:
     """
     if not request.opponents:
         return player
-    actor = _against(player.actor, player.config, request)
+    actor = _replace_opponents(player.actor, player.config, request)
     return dataclasses.replace(
         player, actor=actor, label=f"{player.label}, {', '.join(request.opponents)}"
     )
 
 
-def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
+def _find_single(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
     from puffervec.train.act import evaluate as ev
     from puffervec.train.device.device import choose_device
     from puffervec.train.policies.run_spec import RunSpec
@@ -153,7 +153,7 @@ def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
 
     device = choose_device(request.device)
 
-    def adapted(config: TrainConfig) -> TrainConfig:
+    def configure(config: TrainConfig) -> TrainConfig:
         return flags.apply_flags(adapt(config), request.env_flags)
 
     if is_env(request.target):
@@ -161,7 +161,7 @@ def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
             raise ConfigError(
                 f"{request.target} needs --baseline NAME; for a trained policy give its run folder"
             )
-        config = adapted(TrainConfig.of(request.target))
+        config = configure(TrainConfig.of(request.target))
         if config.python:
             env_spec(config)  # Refuses what cannot be made.
     else:
@@ -171,7 +171,7 @@ def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
                 if request.target == "latest":
                     note(f"latest is {run_folder_of(found) or found}, a run of {config.target}")
                 trained.append(config)
-                return adapted(config)
+                return configure(config)
 
             return ev.load_policies(found, device, request.code, adapt=of_run)
 
@@ -189,7 +189,7 @@ def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
     )
 
 
-def _against(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor:
+def _replace_opponents(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor:
     """Return the actor with others for the policies that `--opponent` names.
 
     Raises: ConfigError, CheckpointError: there is no such policy, baseline or run.
@@ -229,7 +229,7 @@ def _against(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor
     return Sides(actor, others, rows)
 
 
-def _own_actor(name: str, seed: int) -> Actor:
+def _make_actor(name: str, seed: int) -> Actor:
     """Make an actor of the user's code. Raises: ConfigError where that fails."""
     make = Creator(guarded(name, "cannot be imported", lambda: named(name)))
     actor = guarded(name, "cannot be made", lambda: make.make(seed))
@@ -274,7 +274,7 @@ def baseline(target: str, own: Evaluation | None, name: str, seed: int) -> Actor
     from puffervec.train.act.evaluate import RandomActor
 
     if ":" in name:
-        return _own_actor(name, seed)
+        return _make_actor(name, seed)
     known = {"random": RandomActor, **(own.baselines if own is not None else {})}
     if name not in known:
         raise ConfigError(

@@ -158,7 +158,7 @@ def render(request: RenderRequest) -> None:
     Raises: ConfigError, CheckpointError, MissingExtraError: bad input, before an episode is run.
     """
     kind = _kind(request, "html")
-    player = find_player(request, lambda config: _adapted(config, request))
+    player = find_player(request, lambda config: _adapt_config(config, request))
     python = player.config.python
     if python:
         kind = _kind(request, "mp4")
@@ -329,7 +329,7 @@ def _kind(request: RenderRequest, usual: str) -> str:
     return kind
 
 
-def _adapted(config: TrainConfig, request: RenderRequest) -> TrainConfig:
+def _adapt_config(config: TrainConfig, request: RenderRequest) -> TrainConfig:
     """Return a run's config as it is evaluated.
 
     Raises: ConfigError: a run of another env, or an env that cannot be drawn.

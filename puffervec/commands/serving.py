@@ -24,6 +24,6 @@ def check_port(port: int) -> None:
         raise ConfigError(f"--port {port}: use at most {LARGEST_PORT}")
 
 
-def announced(url: str) -> None:
+def announce(url: str) -> None:
     """Print where the page is."""
     print(f"{url}\n  open it in a browser of this machine; Ctrl-C ends it", flush=True)

@@ -17,8 +17,8 @@ import pytest
 
 from drive_env.generate import generate
 from puffervec.commands import beside, cli
-from puffervec.commands.beside import paired, verdict
-from puffervec.commands.eval import EvalRequest, chosen_parts, parse, run_evaluation
+from puffervec.commands.beside import describe_difference, describe_overlap
+from puffervec.commands.eval import EvalRequest, choose_parts, parse, run_evaluation
 from puffervec.contract.evaluation import Interval, Report, Row
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
@@ -108,17 +108,19 @@ def test_scores_are_compared_part_by_part() -> None:
 
     own, old = report([0.9, 0.5, 0.1, None]), report([0.8, 0.4, 0.0, None])
     assert (
-        paired(own, "old", old)
+        describe_difference(own, "old", old)
         == "score above that of old on the same 3 scenes: +0.10 [+0.10, +0.10]"
     )
-    assert paired(own, "old", report([0.8, 0.4, 0.0, None], agents=300)) == paired(own, "old", old)
-    mixed = paired(own, "old", report([0.5, 0.6, 0.1, None]))
+    assert describe_difference(
+        own, "old", report([0.8, 0.4, 0.0, None], agents=300)
+    ) == describe_difference(own, "old", old)
+    mixed = describe_difference(own, "old", report([0.5, 0.6, 0.1, None]))
     low, high = (float(text) for text in mixed.partition("[")[2].rstrip("]").split(","))
     assert "+0.10 [" in mixed and low < -0.3 and high > 0.5  # three parts say little
     others = report([0.8, 0.4, 0.0, None], "abce"), report([0.8, None, None, None])
-    assert [paired(own, "old", other) for other in others] == ["", ""]
+    assert [describe_difference(own, "old", other) for other in others] == ["", ""]
     assert (
-        paired(Report(own.rows, score="score"), "old", old) == ""
+        describe_difference(Report(own.rows, score="score"), "old", old) == ""
         and doctest.testmod(beside).failed == 0
     )
 
@@ -128,12 +130,12 @@ def test_scores_that_are_apart_are_told() -> None:
         return {"driver": who, "score": Interval((low + high) / 2, low, high)}
 
     own = row("own", 0.6, 0.7)
-    assert verdict(own, row("old", 0.4, 0.5), "score") == (
+    assert describe_overlap(own, row("old", 0.4, 0.5), "score") == (
         "old: score 0.45 [0.40, 0.50] against 0.65 [0.60, 0.70]: behind, intervals apart"
     )
-    assert verdict(own, row("log", 0.8, 1.0), "score").endswith("ahead, intervals apart")
-    assert verdict(own, row("near", 0.5, 0.61), "score").endswith("intervals overlap")
-    assert verdict(own, {"driver": "none", "score": None}, "score") == ""
+    assert describe_overlap(own, row("log", 0.8, 1.0), "score").endswith("ahead, intervals apart")
+    assert describe_overlap(own, row("near", 0.5, 0.61), "score").endswith("intervals overlap")
+    assert describe_overlap(own, {"driver": "none", "score": None}, "score") == ""
 
 
 def test_other_scenes_leave_those_of_the_training_alone(
@@ -195,14 +197,14 @@ def test_which_parts_are_drawn() -> None:
         for i, score in enumerate((0.9, 0.1, 0.5))
     ]
     found = Report([*rows, {"scene": "nobody.json", "score": None}], score="score", drawn="2.json")
-    assert chosen_parts(found, None, one=True) == ["2.json"]
-    assert chosen_parts(found, None, one=False) == ["1.json", "2.json", "0.json"]
-    assert chosen_parts(found, "worst:2", one=False) == ["1.json", "2.json"]
-    assert chosen_parts(found, "all", one=False) == ["0.json", "1.json", "2.json"]
+    assert choose_parts(found, None, one=True) == ["2.json"]
+    assert choose_parts(found, None, one=False) == ["1.json", "2.json", "0.json"]
+    assert choose_parts(found, "worst:2", one=False) == ["1.json", "2.json"]
+    assert choose_parts(found, "all", one=False) == ["0.json", "1.json", "2.json"]
     with pytest.raises(
         ConfigError, match="--draw part:9: there is no such part: use one of the 4 parts 0.json"
     ):
-        chosen_parts(found, "part:9", one=True)
+        choose_parts(found, "part:9", one=True)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import datetime
 import re
 from pathlib import Path
 
-from puffervec.commands.beside import asked_for, find_other, side_by_side
-from puffervec.commands.eval import EvalRequest, adapted, evaluated
+from puffervec.commands.beside import find_other, side_by_side, split_request
+from puffervec.commands.eval import EvalRequest, adapt_config, evaluate
 from puffervec.commands.players import add_player, find_player, is_env, player_fields
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.errors import ConfigError
@@ -50,8 +50,8 @@ def write_report(
         raise ConfigError(f"{request.target} is an env: give the folder of a run")
     if out is not None and out.suffix.lower() != ".html":
         raise ConfigError(f"--out {out}: the name must end in .html")
-    alone, beside = asked_for(request)
-    player = find_player(alone, lambda config: adapted(config, request))
+    alone, beside = split_request(request)
+    player = find_player(alone, lambda config: adapt_config(config, request))
     if player.folder is None:
         raise ConfigError(f"{request.target} is not in a run folder: give the folder of a run")
     config, path = player.config, out or player.folder / REPORT_FILE
@@ -60,10 +60,10 @@ def write_report(
     if request.baseline is None:
         beside = list(own.compared) if own is not None else ["random"]
     others = [find_other(request, who, player) for who in beside if compare]
-    report = evaluated(config, own, player.actor, request)
+    report = evaluate(config, own, player.actor, request)
     if others:
         baselines = [
-            (other.label, evaluated(other.config, own, other.actor, request)) for other in others
+            (other.label, evaluate(other.config, own, other.actor, request)) for other in others
         ]
         report = side_by_side(report, name_of(player.folder), baselines)
     drawn = replays and native is not None and native.drawing is not None

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from puffervec.commands.players import add_player, player_words
-from puffervec.commands.serving import add_server, announced, check_port
+from puffervec.commands.serving import add_server, announce, check_port
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.errors import ConfigError
 from puffervec.system.arguments import Parser
@@ -63,7 +63,7 @@ def run(args: list[str], signals: StopSignals) -> None:
         asked.host,
         asked.port,
         player_words(asked),
-        announced,
+        announce,
         asked.replay_every,
     )
 
