@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train bench`: measure how fast a preset trains here, and where the time goes.
+"""`puffer-train bench`: measure how fast a preset trains on this machine, and how time is spent.
 
 It runs in the learner and trains in a temporary folder. The measurement starts with the first
 update after the warm-up and ends with the last update.
@@ -27,26 +27,31 @@ if TYPE_CHECKING:
     from puffervec.train.run.trainer import Trainer
 
 ABOUT = """\
-Trains for a few seconds and prints agent-steps/s, env-steps/s and where the time goes. Keeps
-nothing."""
-WARM_UP = 1 / 3  # Of the measured seconds.
+Trains for a few seconds and prints agent-steps/s, env-steps/s and how the time is spent. No file is
+kept."""
+WARM_UP = 1 / 3  # Share of the measured seconds.
 FOR_EVER = 10**15  # Agent-steps.
 
 Metrics = Mapping[str, float]
 
 
 class TooShort(PuffervecError):
-    """Fewer than two updates fitted into the time."""
+    """The error for a measurement with fewer than two updates."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Speed:
     """The measured speed of a run.
 
-    seconds: between the updates that count; times: shares by part, which add up to 1; replay_ratio:
-    how often each sample is learned from; observation_numbers: per row, summed over groups;
-    overlap: see docs/run-folder.md, None where the run tells none (without workers or with one
-    buffer).
+    Attributes:
+        run: description of the run.
+        seconds: duration of the measured updates.
+        updates: number of measured updates.
+        times: shares of the time by part, which add up to 1.
+        observation_numbers: numbers per row, summed over groups.
+        replay_ratio: how often each sample is learned from.
+        overlap: see docs/run-folder.md; None if the run does not report it (without workers or with
+            one buffer).
     """
 
     run: str
@@ -88,16 +93,16 @@ class Recorder(Dashboard):
     """A dashboard that records the metrics of each update."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without metrics."""
         self.lines: list[dict[str, float]] = []
 
     def show(self, metrics: Metrics, progress: float) -> None:
-        """Keep the metrics of one update."""
+        """Record the metrics of one update."""
         self.lines.append(dict(metrics))
 
 
 def measure(config: TrainConfig, seconds: float, signals: StopSignals) -> Speed | None:
-    """Train for a warm-up and `seconds`; return the speed of the latter, None after a signal.
+    """Train for a warm-up, then for `seconds`; return the speed of the latter, None after a signal.
 
     Raises:
         ConfigError, SceneError: bad input.
@@ -124,9 +129,9 @@ def measure(config: TrainConfig, seconds: float, signals: StopSignals) -> Speed 
             parameters = sum(
                 p.numel() for policy in trainer.policies.values() for p in policy.parameters()
             )
-            about = trainer.describe()
+            description = trainer.describe()
     return summary(
-        about,
+        description,
         recorder.lines,
         seconds * WARM_UP,
         numbers,
@@ -143,35 +148,35 @@ def summary(
     parameters: int,
     replay_ratio: float,
 ) -> Speed:
-    """Return the speed over all lines but those of the warm-up.
+    """Return the speed over all updates except those of the warm-up.
 
     Raises: TooShort.
     """
     at = next((i for i, line in enumerate(lines) if line[keys.ELAPSED_S] >= warm_up_s), len(lines))
-    counted = lines[at + 1 :]
-    if not counted:
+    updates = lines[at + 1 :]
+    if not updates:
         raise TooShort(f"{len(lines)} updates fitted into the time: use a larger --seconds")
     spans = [
-        b[keys.ELAPSED_S] - a[keys.ELAPSED_S] for a, b in zip(lines[at:], counted, strict=False)
+        b[keys.ELAPSED_S] - a[keys.ELAPSED_S] for a, b in zip(lines[at:], updates, strict=False)
     ]
     total = sum(spans)
 
     def mean(key: str) -> float:
-        return sum(line[key] * span for line, span in zip(counted, spans, strict=True)) / total
+        return sum(line[key] * span for line, span in zip(updates, spans, strict=True)) / total
 
-    tells = all(keys.OVERLAP in line for line in counted)
+    has_overlap = all(keys.OVERLAP in line for line in updates)
 
     return Speed(
         run=run,
         seconds=total,
-        updates=len(counted),
+        updates=len(updates),
         agent_steps_per_s=mean(keys.AGENT_STEPS_PER_S),
         env_steps_per_s=mean(keys.ENV_STEPS_PER_S),
         times={part: mean(key) for part, key in keys.TIME_PARTS.items()},
         observation_numbers=observation_numbers,
         parameters=parameters,
         replay_ratio=replay_ratio,
-        overlap=mean(keys.OVERLAP) if tells else None,
+        overlap=mean(keys.OVERLAP) if has_overlap else None,
     )
 
 
@@ -179,19 +184,21 @@ def options(parser: Parser) -> None:
     """Declare the flags of bench."""
     # fmt: off
     flag = parser.flag
-    flag("--seconds N", "to measure, after a warm-up of a third of that [default: %(default)s]",
-         type=flags.at_least(1), default=10)
-    flag("--json", "one JSON object instead of a table")
+    flag("--seconds N", "length of the measurement, after a warm-up of a third of it [default: "
+         "%(default)s]", type=flags.at_least(1), default=10)
+    flag("--json", "print one JSON object instead of text")
     # fmt: on
 
 
 def run(args: list[str], signals: StopSignals) -> None:
-    """`puffer-train bench ENV`."""
-    asked = VERB.parse(args)
-    config = flags.settled(TrainConfig.of(asked.target), asked.settings, VERB.parser().long_flags())
-    found = measure(config, float(asked.seconds), signals)
-    if found is not None:
-        print(found.as_json() if asked.json else found.text())
+    """Run `puffer-train bench ENV`."""
+    parsed = VERB.parse(args)
+    config = flags.build_config(
+        TrainConfig.of(parsed.target), parsed.settings, VERB.parser().long_flags()
+    )
+    speed = measure(config, float(parsed.seconds), signals)
+    if speed is not None:
+        print(speed.as_json() if parsed.json else speed.text())
 
 
 VERB = Verb(

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """`puffer-train completion SHELL`: print completion scripts for bash, zsh and fish.
 
-Imports no torch, and no code of an env. Flags and envs are those that the command itself knows:
-there is no second list (puffervec/system/shells.py has the scripts).
+Imports no torch and no code of an env. Flags and envs come from the command itself, so there is no
+second list (puffervec/system/shells.py has the scripts).
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from puffervec.train.config import algorithms, flags
 from puffervec.train.config.sections import LogSection, TrainConfig, hints_of
 
 ABOUT = """\
-Prints a script that completes verbs, envs, runs, flags and their values. To have it in every new
+Prints a script that completes verbs, envs, runs, flags and their values. To load it in every new
 shell:
 
   bash    echo 'eval "$(puffer-train completion bash)"' >> ~/.bashrc
-  zsh     echo 'eval "$(puffer-train completion zsh)"' >> ~/.zshrc       (behind compinit)
+  zsh     echo 'eval "$(puffer-train completion zsh)"' >> ~/.zshrc       (after compinit)
   fish    puffer-train completion fish > ~/.config/fish/completions/puffer-train.fish"""
-# No library's completion: it would neither know the runs in this folder nor the settings of an env.
+# A completion library would know neither the runs in this folder nor the settings of an env.
 SCRIPTS = scripts("puffer-train")
-SUGGESTED = {"--device": ("auto", "cpu", "cuda"), "--host": ("127.0.0.1", "::1")}
+SUGGESTIONS = {"--device": ("auto", "cpu", "cuda"), "--host": ("127.0.0.1", "::1")}
 
 
 def candidates(words: Sequence[str], verbs: Mapping[str, Verb]) -> list[str]:
-    """Return what the last word may become; nothing where files are meant.
+    """Return the completions of the last word; an empty list lets the shell complete file names.
 
-    Args: words: those behind `puffer-train`, the last one as far as it is typed; verbs: by name.
+    Args: words: those after `puffer-train`, the last one possibly incomplete; verbs: by name.
     """
     typed, before = (words[-1] if words else ""), list(words[:-1])
-    return [found for found in _possible(typed, before, verbs) if found.startswith(typed)]
+    return [word for word in _list_words(typed, before, verbs) if word.startswith(typed)]
 
 
-def _possible(typed: str, before: list[str], verbs: Mapping[str, Verb]) -> list[str]:
+def _list_words(typed: str, before: list[str], verbs: Mapping[str, Verb]) -> list[str]:
     if not before:
         return (
             ["--help", "--version"] if typed.startswith("-") else [*verbs, *puffervec.envs.names()]
@@ -53,9 +53,9 @@ def _possible(typed: str, before: list[str], verbs: Mapping[str, Verb]) -> list[
     if typed.startswith("-"):
         return _flags(verb, _config(target, before))
     if before and before[-1].startswith("--"):
-        found = _values(verb, target, before[-1])
-        if found is not None:
-            return found
+        values = _values(verb, target, before[-1])
+        if values is not None:
+            return values
     if target and not any(more in verb.syntax for more in ("...", "[RUN]")):
         return []
     runs = (
@@ -73,7 +73,7 @@ def _flags(verb: Verb, config: TrainConfig) -> list[str]:
 
 
 def _values(verb: Verb, target: str | None, flag: str) -> list[str] | None:
-    """Return what may follow a flag: [] for files or any text, None for one that takes nothing."""
+    """Return the values of a flag: [] for files or any text, None for a flag without a value."""
     if flag in ("--resume", "--init-from"):
         return ["latest", *_runs()]
     if flag == "--baseline":
@@ -88,7 +88,7 @@ def _values(verb: Verb, target: str | None, flag: str) -> list[str] | None:
     action = verb.parser().action_of(flag)
     if action is None or action.nargs == 0:
         return None
-    return list(action.choices or SUGGESTED.get(flag, ()))
+    return list(action.choices or SUGGESTIONS.get(flag, ()))
 
 
 def _baselines(target: str | None) -> list[str]:
@@ -114,18 +114,18 @@ def _config(target: str | None, before: list[str]) -> TrainConfig:
 
 
 def _runs() -> list[str]:
-    """Return the run folders in `runs` of this folder, the one that saved last first.
+    """Return the run folders in `runs` of this folder, the most recently saved one first.
 
-    The time of a run folder itself also changes when a plot or a report is written into it.
+    The modification time of a run folder also changes when a plot or a report is written into it.
     """
     folder: Path = LogSection().folder
 
-    def saved(run: Path) -> float:
+    def save_time(run: Path) -> float:
         checkpoints = run / "checkpoints"
         return (checkpoints if checkpoints.is_dir() else run).stat().st_mtime
 
-    there = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
-    return [str(path) for path in sorted(there, key=saved, reverse=True)]
+    runs = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    return [str(path) for path in sorted(runs, key=save_time, reverse=True)]
 
 
 def options(parser: Parser) -> None:
@@ -134,7 +134,7 @@ def options(parser: Parser) -> None:
 
 
 def run(args: list[str], signals: StopSignals) -> None:
-    """`puffer-train completion SHELL`."""
+    """Run `puffer-train completion SHELL`."""
     print(SCRIPTS[VERB.parse(args).target], end="")
 
 

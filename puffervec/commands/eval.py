@@ -30,7 +30,7 @@ from puffervec.system.arguments import Parser
 from puffervec.system.folder import replace_file, said
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import as_evaluated, own_evaluation
+from puffervec.train.config.target import evaluation_config, own_evaluation
 from puffervec.train.metrics.tables import print_report
 
 ABOUT = """\
@@ -148,7 +148,7 @@ def adapt_config(config: TrainConfig, request: EvalRequest) -> TrainConfig:
         raise ConfigError(f"--suite {request.suite}: the suites of {config.target} are: {has}")
     if request.png is not None and (own is None or own.draw is None):
         raise ConfigError(f"--png {request.png}: {config.target} draws no pictures")
-    config = as_evaluated(config)
+    config = evaluation_config(config)
     settings = None if request.suite is None else suites[request.suite].settings
     return config if settings is None else dataclasses.replace(config, env=settings(config.env))
 

@@ -12,7 +12,7 @@ from puffervec.commands.verb import StopSignals, Verb
 from puffervec.errors import ConfigError
 from puffervec.system.arguments import Parser
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import as_evaluated, env_spec, native_env
+from puffervec.train.config.target import env_spec, evaluation_config, native_env
 
 ABOUT = """\
 Serves a page on which you play one agent by keyboard or touch, at the pace of the env, while the
@@ -60,7 +60,7 @@ def adapt_config(config: TrainConfig) -> TrainConfig:
             f"{config.target} does not say how it is drawn and played by keys (drawing and keys "
             "of NativeEnv)"
         )
-    return as_evaluated(config)
+    return evaluation_config(config)
 
 
 VERB = Verb(

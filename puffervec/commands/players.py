@@ -21,7 +21,7 @@ from puffervec.errors import ConfigError
 from puffervec.system.arguments import Parser
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec, guarded, native_env, own_evaluation
+from puffervec.train.config.target import env_spec, native_env, own_evaluation, run_user_code
 from puffervec.train.metrics.tables import ProgressLines, note
 from puffervec.workers.python.creators import Creator, named
 
@@ -213,7 +213,7 @@ def _replace_opponents(actor: Actor, config: TrainConfig, request: PlayerRequest
     def load(found: Path) -> tuple[RunSpec, dict[str, Any]]:
         return ev.load_policies(found, device, request.code, adapt=same_env)
 
-    for name, given in flags.by_policy(config, request.opponents).items():
+    for name, given in flags.group_by_policy(config, request.opponents).items():
         who = given[-1]
         if name not in rows:
             raise ConfigError(
@@ -231,8 +231,8 @@ def _replace_opponents(actor: Actor, config: TrainConfig, request: PlayerRequest
 
 def _make_actor(name: str, seed: int) -> Actor:
     """Make an actor of the user's code. Raises: ConfigError where that fails."""
-    make = Creator(guarded(name, "cannot be imported", lambda: named(name)))
-    actor = guarded(name, "cannot be made", lambda: make.make(seed))
+    make = Creator(run_user_code(name, "cannot be imported", lambda: named(name)))
+    actor = run_user_code(name, "cannot be made", lambda: make.make(seed))
     if missing := [
         method for method in ("reset", "act") if not callable(getattr(actor, method, None))
     ]:

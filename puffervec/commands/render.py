@@ -38,7 +38,7 @@ from puffervec.system.arguments import Parser
 from puffervec.system.folder import make_folder, refuse_odd_file, replace_file, said
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import as_evaluated, env_spec, native_env
+from puffervec.train.config.target import env_spec, evaluation_config, native_env
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -339,7 +339,7 @@ def _adapt_config(config: TrainConfig, request: RenderRequest) -> TrainConfig:
     native = native_env(config.target)
     if native is not None and native.drawing is None:
         raise ConfigError(f"{config.target} does not say how it is drawn (NativeEnv.drawing)")
-    return as_evaluated(config)
+    return evaluation_config(config)
 
 
 def _paths(request: RenderRequest, player: Player, kind: str) -> dict[str, Path]:

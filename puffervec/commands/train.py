@@ -92,14 +92,14 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]
     elif asked.init_from is not None:
         source, before = _of_checkpoint(asked.init_from, target, args)
         config = dataclasses.replace(TrainConfig.of(target or before.target), policy=before.policy)
-        return flags.settled(config, args, VERB.parser().long_flags()), None, source
+        return flags.build_config(config, args, VERB.parser().long_flags()), None, source
     elif asked.warpdrive is not None:
         config = _of_warpdrive(asked.warpdrive, target)
     elif target is None:
         raise VERB.no_target()
     else:
         config = TrainConfig.of(target)
-    return flags.settled(config, args, VERB.parser().long_flags()), checkpoint, None
+    return flags.build_config(config, args, VERB.parser().long_flags()), checkpoint, None
 
 
 def _of_checkpoint(run: str, target: str | None, args: list[str]) -> tuple[Path, TrainConfig]:

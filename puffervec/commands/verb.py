@@ -165,7 +165,7 @@ class Verb:
     def parse(self, args: Sequence[str]) -> argparse.Namespace:
         """Return the verb's own options and its target.
 
-        Of a configured verb `settings` has the other arguments, for flags.settled; of one that
+        Of a configured verb `settings` has the other arguments, for flags.build_config; of one that
         takes settings of an env (players.add_player), `env_flags` has these.
 
         Raises: ConfigError: an unknown argument, a value that does not fit, no target.

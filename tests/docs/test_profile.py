@@ -48,4 +48,4 @@ def test_the_commands_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             continue
         request = profile.parse(args)
         if ":" not in request.target:
-            flags.settled(TrainConfig.of(request.target), request.left)
+            flags.build_config(TrainConfig.of(request.target), request.left)

@@ -44,7 +44,7 @@ def commands(page: str, program: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("args", commands(PAGE, "puffer-train"), ids=" ".join)
 def test_commands_are_understood(args: list[str]) -> None:
-    config = flags.settled(TrainConfig.of(args[0]), args[1:])
+    config = flags.build_config(TrainConfig.of(args[0]), args[1:])
     assert config.ray.address in ("local", "auto") and config.ray.hosts == int(
         flags.peek(args, "--ray.hosts") or 0
     )

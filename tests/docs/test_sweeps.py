@@ -41,7 +41,7 @@ def test_flags_of_the_commands_exist() -> None:
             assert asked.settings == [] and asked.name
             continue
         build_space(TrainConfig.of(asked.target), flags.take_prefixed(asked.settings, PREFIX))
-        flags.settled(TrainConfig.of(asked.target), asked.settings)
+        flags.build_config(TrainConfig.of(asked.target), asked.settings)
 
 
 def test_flags_and_figures_of_the_text() -> None:

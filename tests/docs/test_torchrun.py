@@ -50,7 +50,7 @@ def checked(words: list[str]) -> Any:
     assert known.training_script.endswith("puffer-train")
     asked = VERBS["train"].parse(known.training_script_args)
     known.resumed = asked.resume
-    known.config = flags.settled(TrainConfig.of(asked.target), asked.settings)
+    known.config = flags.build_config(TrainConfig.of(asked.target), asked.settings)
     return known
 
 

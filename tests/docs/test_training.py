@@ -43,7 +43,7 @@ def test_flags_of_the_commands_exist() -> None:
         if verb.configured and asked.target is not None:
             config = TrainConfig.of(asked.target)
             build_space(config, flags.take_prefixed(asked.settings, PREFIX))
-            flags.settled(config, asked.settings)
+            flags.build_config(config, asked.settings)
 
 
 def test_other_flags_that_the_text_names() -> None:

@@ -17,7 +17,7 @@ from drive_env.env import ENV, REWARDS
 from drive_env.evaluate.baselines import BASELINES, baseline
 from puffervec.contract.native import c_fields, pack_config
 from puffervec.errors import ConfigError
-from puffervec.train.config.flags import apply_flags, settled
+from puffervec.train.config.flags import apply_flags, build_config
 from puffervec.train.config.ranges import build_space, with_values
 from puffervec.train.config.sections import TrainConfig, replace_from_table
 
@@ -105,9 +105,9 @@ def test_names_are_taken_wherever_settings_are() -> None:
     assert config.env.control == "moving"
     for given in (1, "valid"):  # 1: as runs from before the names say it
         assert config.merged({"env": {"control": given}}).env.control == "valid"
-        assert settled(config, ["--env.control", str(given)]).env.control == "valid"
+        assert build_config(config, ["--env.control", str(given)]).env.control == "valid"
         assert ENV.configure({"control": given}).control == "valid"
-    kept = settled(config, ["--env.control", "valid"]).tables()
+    kept = build_config(config, ["--env.control", "valid"]).tables()
     assert (
         kept["env"]["control"] == "valid"
         and TrainConfig.bare("drive").merged(kept).env.control == "valid"
@@ -115,7 +115,7 @@ def test_names_are_taken_wherever_settings_are() -> None:
     space = build_space(config, {"env.control": "moving/valid"}, ["env.control"])
     assert with_values(config, {"env.control": "valid"}).env.control == "valid" and space
     for refused in (lambda: config.merged({"env": {"control": "x"}}), lambda: ENV.configure({"control": "x"}),
-                    lambda: settled(config, ["--env.control", "x"])):  # fmt: skip
+                    lambda: build_config(config, ["--env.control", "x"])):  # fmt: skip
         with pytest.raises(ConfigError, match="control.*moving.*valid"):
             refused()
 
@@ -151,7 +151,7 @@ def test_a_table_that_chooses_another_preset_gets_all_of_it() -> None:
         "--env.lines",
         "3",
     ]
-    assert settled(TrainConfig.of("drive"), flags).env == config
+    assert build_config(TrainConfig.of("drive"), flags).env == config
     far = replace_from_table(DriveConfig(observation="far"), {"observation": "compact"}, "env")
     assert far == DriveConfig()
 

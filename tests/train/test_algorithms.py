@@ -194,13 +194,13 @@ def test_on_the_command_line_and_in_a_file(tmp_path: Path) -> None:
         ["--train.algorithm", OWN, "--config", str(file)],
         [f"--train.algorithm={OWN}", "--train.times", "7"],
     ):
-        assert getattr(flags.settled(TrainConfig.of("probe"), argv).train, "times") == 7  # noqa: B009
+        assert getattr(flags.build_config(TrainConfig.of("probe"), argv).train, "times") == 7  # noqa: B009
     file.write_text(f"[train]\nalgorithm = '{OWN}'\ntimes = 7\n")
     argv = ["--config", str(file), "--train.clip", "0.5"]
-    found = flags.settled(TrainConfig.of("probe"), argv).train
+    found = flags.build_config(TrainConfig.of("probe"), argv).train
     assert isinstance(found, StillSection) and (found.times, found.clip) == (7, 0.5)
     with pytest.raises(ConfigError, match="unknown flag --train.times"):
-        flags.settled(TrainConfig.of("probe"), ["--train.times", "7"])
+        flags.build_config(TrainConfig.of("probe"), ["--train.times", "7"])
 
 
 def test_sweeps_search_what_it_says() -> None:

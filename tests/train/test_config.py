@@ -44,9 +44,9 @@ def test_tables_round_trip_through_json() -> None:
         ({"vec": {"backend": "ray"}}, ["vec.backend", "'ray'", "serial"]),
         ({"vec": {"num_workers": "all"}}, ["vec.num_workers", "'auto'"]),
         ({"policy": {"hidden": 64}}, ["policy.hidden", "a list"]),
-        ({"train": 3}, ["train must be a table"]),
-        ({"policies": 3}, ["policies must be a table"]),
-        ({"policies": {"a": 3}}, ["policies.a must be a table", "3"]),
+        ({"train": 3}, ["train is 3: must be a table"]),
+        ({"policies": 3}, ["policies is 3: must be a table"]),
+        ({"policies": {"a": 3}}, ["policies.a is 3: must be a table"]),
         ({"policies": {"a": {"lrr": 1}}}, ["policies.a.lrr", "did you mean lr"]),
         ({"policies": {"a": {"lr": "fast"}}}, ["policies.a.lr", "'fast'", "a number"]),
         (

@@ -267,20 +267,20 @@ def test_a_policy_for_all_plays_a_part(chase: Small, small: Small) -> None:
 
 def test_the_flag_says_who_plays_what(chase: Small) -> None:
     config = chase(policies={"taggers": {"to_train": False}})
-    assert flags.by_policy(config, ["runner=runs/a", "runner=b", "c/d=e"]) == {
+    assert flags.group_by_policy(config, ["runner=runs/a", "runner=b", "c/d=e"]) == {
         "runner": ["runs/a", "b"],
         "taggers": ["c/d=e"],
     }
-    assert flags.settled(config, ["--opponent=taggers=x", "--opponent", "y"]).of_policy(
+    assert flags.build_config(config, ["--opponent=taggers=x", "--opponent", "y"]).of_policy(
         "taggers"
     ).role.opponent == ("x", "y")
     with pytest.raises(
         ConfigError,
-        match="which policy is it to play. Say --opponent NAME=x, NAME one of taggers, runner",
+        match="which policy it plays: use --opponent NAME=x, NAME one of taggers, runner",
     ):
-        flags.by_policy(chase(), ["x"])
+        flags.group_by_policy(chase(), ["x"])
     with pytest.raises(ConfigError, match="--opponent: expected one argument"):
-        flags.settled(config, ["--opponent"])
+        flags.build_config(config, ["--opponent"])
     assert parse(["runs/a", "--opponent", "runner=random", "--opponent=taggers=x"]).opponents == (
         "runner=random",
         "taggers=x",

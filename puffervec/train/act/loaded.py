@@ -23,7 +23,7 @@ from puffervec.train.act.acting import PolicyActor
 from puffervec.train.act.batch import Batch, flags, read_batch, read_masks
 from puffervec.train.act.evaluate import load_policies
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import as_evaluated, spec_hash
+from puffervec.train.config.target import evaluation_config, spec_hash
 from puffervec.train.device.device import choose_device
 from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run.find import read_newest
@@ -296,7 +296,7 @@ def load_policy(
         return load_policies(found, where, trusted, creator, networks, adapt)
 
     def adapt(config: TrainConfig) -> TrainConfig:
-        return as_evaluated(config).merged({"env": settings or {}})
+        return evaluation_config(config).merged({"env": settings or {}})
 
     path, (loaded, policies) = read_newest(
         run, Path("runs"), load, lambda text: warnings.warn(text, stacklevel=4)

@@ -17,7 +17,7 @@ import puffervec
 from puffervec.contract.drawing import PAPER
 from puffervec.contract.evaluation import Actor
 from puffervec.errors import ConfigError
-from puffervec.train.config.target import guarded, name_of
+from puffervec.train.config.target import name_of, run_user_code
 from puffervec.vec.vector_env import VectorEnv
 from puffervec.viewing.render.painter import LINE_PX, MARGIN_PX, add_head
 
@@ -59,7 +59,7 @@ class OwnPictures:
         target = maker if isinstance(maker, str) else name_of(maker)
         self._actor, self._most_steps, self._seed = actor, most_steps, seed
         settings = {**(kwargs or {}), "render_mode": MODE}
-        self._vec = guarded(
+        self._vec = run_user_code(
             target,
             f"cannot be created with render_mode={MODE!r}",
             lambda: self._make(target, maker, settings, seed),

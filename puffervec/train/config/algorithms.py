@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from puffervec.core.registry import Registry
 from puffervec.errors import ConfigError
-from puffervec.train.config.target import guarded
+from puffervec.train.config.target import run_user_code
 from puffervec.workers.python.creators import named
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def get(name: str) -> Algorithm:
     """
     if ":" not in name:
         return _REGISTRY.get(name)
-    found: Any = guarded(f"train.algorithm {name}", "cannot be imported", lambda: named(name))
+    found: Any = run_user_code(f"train.algorithm {name}", "cannot be imported", lambda: named(name))
     if not isinstance(found, Algorithm):
         raise ConfigError(
             f"train.algorithm {name} is {found!r}: give the place of a puffervec.train.Algorithm"

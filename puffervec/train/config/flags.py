@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Flags of `puffer-train`, made from the config dataclasses, and the `--config` file.
+"""Flags of `puffer-train`, generated from the config dataclasses, and the `--config` file.
 
-Imports no torch. A flag's words become the value that a TOML file would have, and are checked like
-one. Later sources win: dataclass defaults, the env's preset, the config of the run that is resumed,
-the TOML file, the flags.
+Imports no torch. The words of a flag are converted to the value that a TOML file would have, and
+checked in the same way. Later sources override earlier ones: dataclass defaults, the env's preset,
+the config of the resumed run, the TOML file, the flags.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from puffervec.train.config.schedules import Schedule
 from puffervec.train.config.sections import SECTIONS, TrainConfig, hints_of
 
 MOST_CONFIG_BYTES = 1 << 20
-LARGEST_FLOAT = 2**53  # Above it a float may stand for several whole numbers.
-# Short names for the settings that are used most.
+LARGEST_FLOAT = 2**53  # Above this a float may represent several whole numbers.
+# Short names for the most used settings.
 ALIASES = {
     "--total-timesteps": "--train.total-timesteps",
     "--time-limit-s": "--train.time-limit-s",
@@ -47,7 +47,7 @@ ALIASES = {
 }
 
 
-# What Stable-Baselines3, CleanRL and PufferLib call settings that have another name here.
+# Settings by their names in Stable-Baselines3, CleanRL and PufferLib, where those differ.
 OTHER_NAMES = {
     "learning_rate": "--train.lr", "ent_coef": "--train.entropy_coef",
     "vf_coef": "--train.value_coef",
@@ -57,7 +57,7 @@ OTHER_NAMES = {
     "clip_range": "--train.clip", "discount": "--train.gamma",
     "use_rnn": "--policy.memory", "n_envs": "--vec.num_envs",
 }  # fmt: skip
-POLICIES = "--policies."  # NAME.KEY, of one policy.
+POLICIES = "--policies."  # Prefix of NAME.KEY, a setting of one policy.
 ENV_ALIASES = {
     alias: long.removeprefix("--env.")
     for alias, long in ALIASES.items()
@@ -65,34 +65,34 @@ ENV_ALIASES = {
 }
 
 
-def by_policy(
-    config: TrainConfig, given: Sequence[str], flag: str = "--opponent"
+def group_by_policy(
+    config: TrainConfig, texts: Sequence[str], flag: str = "--opponent"
 ) -> dict[str, list[str]]:
     """Return the values of NAME=WHO texts by policy name.
 
-    WHO alone is for the only policy that is not trained.
+    WHO without a name applies to the only policy that is not trained.
 
     Raises: ConfigError: the policy is ambiguous.
     """
     names = [entry.partition("=")[0] for entry in config.policy.map]
     frozen = [name for name in names if not config.of_policy(name).role.to_train]
-    found: dict[str, list[str]] = {}
-    for text in given:
+    values: dict[str, list[str]] = {}
+    for text in texts:
         name, equals, what = text.partition("=")
         if not equals or not re.fullmatch(r"\w[\w.-]*", name):
             name, what = frozen[0] if len(frozen) == 1 else "", text
         if not name or not what:
             known = f", NAME one of {', '.join(names)}" if names else ""
             raise ConfigError(
-                f"{flag} {text}: which policy is it to play? Say {flag} "
+                f"{flag} {text} does not say which policy it plays: use {flag} "
                 f"NAME={text.rpartition('=')[2]}{known}"
             )
-        found.setdefault(name, []).append(what)
-    return found
+        values.setdefault(name, []).append(what)
+    return values
 
 
 def peek(argv: Sequence[str], flag: str) -> str | None:
-    """Return the value of a flag that stays in argv; None where it is absent."""
+    """Return the value of a flag without removing it from argv; None if it is absent."""
     parser = Parser(prog="puffer-train", add_help=False)
     parser.add_argument(flag, dest="value")
     value: str | None = parser.parse_known_args(argv)[0].value
@@ -120,19 +120,19 @@ def take_env_flags(args: list[str]) -> tuple[str, ...]:
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """Return a type of arguments: whole numbers from `least` on, which may be written as 1e6."""
+    """Return an argument type: whole numbers of at least `least`, which may be written as 1e6."""
 
-    def converted(text: str) -> int:
+    def convert(text: str) -> int:
         with contextlib.suppress(ValueError):
             if (value := whole_number(text)) >= least:
                 return value
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least {least}")
 
-    return converted
+    return convert
 
 
 def whole_number(text: str) -> int:
-    """Return text as a whole number, which may be written as 1e6. Raises: ValueError.
+    """Convert text to a whole number, which may be written as 1e6. Raises: ValueError.
 
     >>> whole_number("1e5"), whole_number("2.5e3"), whole_number("7")
     (100000, 2500, 7)
@@ -147,7 +147,7 @@ def whole_number(text: str) -> int:
 
 
 def number(text: str) -> float:
-    """Return a finite number; a type of arguments."""
+    """Convert text to a finite number. This is an argument type."""
     with contextlib.suppress(ValueError):
         if math.isfinite(value := float(text)):
             return value
@@ -157,7 +157,8 @@ def number(text: str) -> float:
 def check_integers(table: Any, key: str = "") -> None:
     """Raise ConfigError for integers of more than 64 bits in a table that was read from a file.
 
-    TOML has no larger ones either, and Python refuses to print those of more than 4,300 digits.
+    TOML does not allow larger ones either, and Python refuses to print integers of more than 4,300
+    digits.
     """
     if isinstance(table, int):
         if table.bit_length() > 64:
@@ -173,30 +174,27 @@ def check_integers(table: Any, key: str = "") -> None:
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the tables of a `--config` file.
 
-    Raises: ConfigError naming the file, and the line where it is no TOML.
+    Raises: ConfigError: names the file, and the line of a syntax error.
     """
     try:
         with path.open("rb") as file:
             data = file.read(MOST_CONFIG_BYTES + 1)
         if len(data) > MOST_CONFIG_BYTES:
-            raise ConfigError(f"more than {MOST_CONFIG_BYTES:,} bytes, so no config of a run")
+            raise ConfigError(f"has more than {MOST_CONFIG_BYTES:,} bytes: give a run's config")
         tables = tomllib.loads(data.decode("utf-8"))
         check_integers(tables)
         return tables
     except OSError as error:
         raise ConfigError(f"--config {path}: {error.strerror}") from error
-    except (
-        ConfigError,
-        ValueError,
-        RecursionError,
-    ) as error:  # no TOML or UTF-8, too long, too deep, a NUL in the name
+    # Not TOML or UTF-8, too long, too deeply nested, or a NUL in the name.
+    except (ConfigError, ValueError, RecursionError) as error:
         raise ConfigError(f"--config {path}: {error}") from error
 
 
 def apply_config_file(config: TrainConfig, path: Path) -> TrainConfig:
-    """Lay a TOML file over a config.
+    """Return the config with the values of a TOML file.
 
-    Raises: ConfigError naming the file and the table or key.
+    Raises: ConfigError: names the file and the table or key.
     """
     tables = read_toml(path)
     try:
@@ -206,7 +204,7 @@ def apply_config_file(config: TrainConfig, path: Path) -> TrainConfig:
 
 
 def known_flags(config: TrainConfig) -> list[str]:
-    """Return all long flags that set a value of this config."""
+    """Return the long names of all flags that set a value of this config."""
     return [
         f"--{section}.{field.name.replace('_', '-')}"
         for section in typed_sections(config)
@@ -215,31 +213,32 @@ def known_flags(config: TrainConfig) -> list[str]:
 
 
 def typed_sections(config: TrainConfig) -> list[str]:
-    """Sections with fields known beforehand: all but the env of a Python env."""
+    """Return the names of the sections that are dataclasses: all, except env of a Python env."""
     return [section for section in SECTIONS if dataclasses.is_dataclass(getattr(config, section))]
 
 
 def take_prefixed(argv: list[str], prefix: str) -> dict[str, str]:
-    """Remove every flag that begins with `prefix`, and its value, from argv.
+    """Remove every flag that begins with `prefix`, and its value, from argv; return the values.
 
-    Returns: the values by the rest of the flag's name, with underscores.
+    Their keys are the rest of the flag's name, with underscores.
+
     Raises: ConfigError: a value is missing.
     """
     parser = Parser(prog="puffer-train", add_help=False)
     for flag in dict.fromkeys(word.partition("=")[0] for word in argv if word.startswith(prefix)):
         parser.add_argument(flag, dest=flag.removeprefix(prefix).replace("-", "_"))
-    found, argv[:] = parser.parse_known_args(argv)
-    return vars(found)
+    values, argv[:] = parser.parse_known_args(argv)
+    return vars(values)
 
 
 def take_policies(argv: list[str]) -> dict[str, dict[str, Any]]:
     """Remove every `--policies.NAME.KEY VALUE...` from argv; return the values by policy and key.
 
-    Several words are a list.
+    Several words become a list.
 
     Raises: ConfigError: a name or a value is missing.
     """
-    found: dict[str, dict[str, Any]] = {}
+    tables: dict[str, dict[str, Any]] = {}
     at = 0
     while at < len(argv):
         if not argv[at].startswith(POLICIES):
@@ -256,22 +255,22 @@ def take_policies(argv: list[str]) -> dict[str, dict[str, Any]]:
             )
         words = [part for word in words for part in _numbers_of(word)]
         values = [json_list(word) if word.startswith("[") else plain_value(word) for word in words]
-        found.setdefault(name, {})[key] = values[0] if len(values) == 1 else values
+        tables.setdefault(name, {})[key] = values[0] if len(values) == 1 else values
         del argv[at:end]
-    return found
+    return tables
 
 
 def json_list(text: str) -> Any:
-    """Return a list as JSON writes it; text that is none stays text."""
+    """Parse text as JSON; return it unchanged if it is not JSON."""
     with contextlib.suppress(ValueError, RecursionError):
         return json.loads(text)
     return text
 
 
 def plain_value(text: str) -> bool | int | float | str:
-    """Return text as true or false, a whole number, a number, or else text.
+    """Convert text to a boolean, an integer or a float if it looks like one, else return it.
 
-    Quotes inside the value keep it text: '"3"'.
+    A quoted value stays text: '"3"'.
 
     >>> plain_value("true"), plain_value("-3"), plain_value("1e-3"), plain_value('"3"')
     (True, -3, 0.001, '3')
@@ -290,38 +289,38 @@ def plain_value(text: str) -> bool | int | float | str:
 
 
 def add_sources(parser: Parser) -> None:
-    """Declare the flags that configure a run but are not settings."""
+    """Declare the flags that configure a run without being settings."""
     # fmt: off
     flag = parser.flag
     flag("--config FILE.toml", "tables [env] [vec] [train] [policy] [policies.NAME] [ray] [log] "
          "with the same keys as the flags", type=Path)
-    flag("--opponent NAME=RUN", "the policy NAME is not trained, but played by that of RUN: a "
-         "run, a checkpoint, or a folder of checkpoints, of which one is drawn for each episode",
-         action="append", default=[])
+    flag("--opponent NAME=RUN", "use the policy of RUN as the policy NAME, without training it; "
+         "RUN: a run, a checkpoint, or a folder of checkpoints, one of which is drawn for each "
+         "episode", action="append", default=[])
     # fmt: on
 
 
-def settled(config: TrainConfig, args: Sequence[str], own: Sequence[str] = ()) -> TrainConfig:
-    """Return the config with the file of `--config` and the flags laid over it, checked.
+def build_config(config: TrainConfig, args: Sequence[str], own: Sequence[str] = ()) -> TrainConfig:
+    """Apply the file of `--config` and the flags to the config, check it and return it.
 
-    Args: own: as of apply_flags.
+    Args: own: see apply_flags.
     Raises: ConfigError.
     """
     parser = Parser(prog="puffer-train", add_help=False)
     add_sources(parser)
-    found, left = parser.parse_known_args(args)
-    config = of_algorithm(config, left)  # The file may have settings of its own.
-    if found.config is not None:
-        config = apply_config_file(config, found.config)
+    sources, left = parser.parse_known_args(args)
+    config = of_algorithm(config, left)  # The file may contain settings of this algorithm alone.
+    if sources.config is not None:
+        config = apply_config_file(config, sources.config)
     config = apply_flags(config, left, own)
-    opponents = by_policy(config, found.opponent).items()
+    opponents = group_by_policy(config, sources.opponent).items()
     config = config.merged({"policies": {name: {"opponent": runs} for name, runs in opponents}})
     config.check()
     return config
 
 
 def of_algorithm(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
-    """Return the config with the algorithm that argv names, and so with its settings.
+    """Return the config with the algorithm that argv names, and with the settings of it.
 
     Raises: ConfigError: the algorithm is unknown.
     """
@@ -330,29 +329,29 @@ def of_algorithm(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
 
 
 def apply_flags(config: TrainConfig, argv: Sequence[str], own: Sequence[str] = ()) -> TrainConfig:
-    """Return the config with command-line flags laid over it.
+    """Return the config with the values of command-line flags.
 
     Args:
-        own: other flags of the command, which an error may propose.
+        own: other flags of the command, which an error message may suggest.
 
-    Raises: ConfigError: an unknown flag, or a value that does not fit; one line.
+    Raises: ConfigError: an unknown flag or an invalid value; one line.
     """
     config = of_algorithm(config, argv)
     left = list(argv)
     if config.python:
-        given = take_prefixed(left, "--env.")
-        if bad := [name for name in given if not name.isidentifier()]:
+        values = take_prefixed(left, "--env.")
+        if bad := [name for name in values if not name.isidentifier()]:
             raise ConfigError(
                 f"--env.{bad[0]} is not the name of a keyword argument: use --env.NAME VALUE"
             )
-        config = config.merged({"env": {name: plain_value(value) for name, value in given.items()}})
+        config = config.merged({"env": {name: plain_value(text) for name, text in values.items()}})
     tables: dict[str, dict[str, Any]] = {"policies": take_policies(left)}
-    found, unknown = settings_parser(config).parse_known_args(list(map(_with_dashes, left)))
+    settings, unknown = settings_parser(config).parse_known_args(list(map(_with_dashes, left)))
     if unknown:
         flag = next((word for word in unknown if word.startswith("-")), unknown[0])
         kind = "flag" if flag.startswith("-") else "argument"
         raise ConfigError(f"unknown {kind} {flag}: {_nearest(flag, [*known_flags(config), *own])}")
-    for path, words in vars(found).items():
+    for path, words in vars(settings).items():
         section, _, name = path.partition(".")
         hint = hints_of(getattr(config, section))[name]
         tables.setdefault(section, {})[name] = from_words(words, hint)
@@ -362,7 +361,7 @@ def apply_flags(config: TrainConfig, argv: Sequence[str], own: Sequence[str] = (
 def settings_parser(config: TrainConfig) -> Parser:
     """Return a parser of all flags that set a value of this config.
 
-    It returns words, under the path of the setting, such as "train.lr".
+    It returns words by the path of the setting, such as "train.lr".
     """
     parser = Parser(prog="puffer-train", add_help=False)
     short = {long: alias for alias, long in ALIASES.items()}
@@ -370,7 +369,7 @@ def settings_parser(config: TrainConfig) -> Parser:
         section, _, name = (path := flag[2:].replace("-", "_")).partition(".")
         hint = hints_of(getattr(config, section))[name]
         kind: dict[str, Any] = {}
-        if hint is bool:  # `--log.tensorboard` alone switches on.
+        if hint is bool:  # A flag without a value, as in `--log.tensorboard`, means true.
             kind = {"nargs": "?", "const": "true"}
         elif _item_of(hint) is not None:
             kind = {"nargs": "*"}
@@ -393,7 +392,7 @@ def _item_of(hint: Any) -> Any:
 
 
 def from_words(words: str | Sequence[str], hint: Any) -> Any:
-    """Return the words of a flag as `from_text` does; for a list, an item per word.
+    """Convert the words of a flag as `from_text` does; for a list, one item per word.
 
     >>> from_words(["64,32"], tuple[int, ...]), from_words(["a,b", "c"], tuple[str, ...])
     ([64, 32], ['a,b', 'c'])
@@ -405,9 +404,9 @@ def from_words(words: str | Sequence[str], hint: Any) -> Any:
 
 
 def from_text(text: str, hint: Any) -> Any:
-    """Return text as the TOML value that a setting of this type takes.
+    """Convert text to the TOML value of a setting of this type.
 
-    Text that does not parse stays text, which TrainConfig.merged refuses.
+    Text that cannot be converted is returned as it is; TrainConfig.merged refuses it.
 
     >>> [from_text("1e5", kind) for kind in (int, float, str, int | Literal["auto"])]
     [100000, 100000.0, '1e5', 100000]
@@ -432,7 +431,7 @@ def from_text(text: str, hint: Any) -> Any:
 
 
 def _numbers_of(word: str) -> list[str]:
-    """Return the whole numbers of a list that is one word, or the word alone.
+    """Split a word that is a list of whole numbers; any other word is returned as one item.
 
     >>> _numbers_of("64,32"), _numbers_of("64"), _numbers_of("a,b")
     (['64', '32'], ['64'], ['a,b'])
@@ -441,9 +440,9 @@ def _numbers_of(word: str) -> list[str]:
 
 
 def _nearest(flag: str, known: list[str]) -> str:
-    """Return what to do about an unknown flag.
+    """Return a hint for an unknown flag.
 
-    For an env flag it proposes only flags of the env, since the verb may not take others.
+    For an env flag the hint suggests only flags of the env, since the verb may not take others.
     """
     other = OTHER_NAMES.get(flag.rpartition(".")[2].lstrip("-").replace("-", "_"), "").replace(
         "_", "-"

@@ -167,11 +167,11 @@ def with_values(config: TrainConfig, values: Values) -> TrainConfig:
         if section == "policies":
             policy, _, name = name.rpartition(".")
             table = table.setdefault(policy, {})
-        table[name] = _typed(value, _hint(config, key))
+        table[name] = _convert(value, _hint(config, key))
     return config.merged(tables)
 
 
-def _typed(value: Any, hint: Any) -> Any:
+def _convert(value: Any, hint: Any) -> Any:
     if not isinstance(value, str):
         return int(value) if hint is int else value
     is_list = typing.get_origin(hint) is tuple

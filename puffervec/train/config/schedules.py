@@ -42,7 +42,7 @@ def value_at(schedule: Schedule, steps: int) -> float:
     return float(np.interp(steps, at, values))
 
 
-def converted(value: Any, key: str) -> Schedule:
+def convert(value: Any, key: str) -> Schedule:
     """Return a TOML or JSON value as a schedule.
 
     Raises: ConfigError: names `key` and the point that is wrong.
@@ -63,7 +63,7 @@ def from_text(text: str, key: str = "the value") -> Schedule:
         value = json.loads(text)
     with contextlib.suppress(ValueError):  # JSON knows neither .5 nor +1.
         value = float(text)
-    return converted(value, key)
+    return convert(value, key)
 
 
 def check(key: str, schedule: Schedule, zero: bool) -> None:

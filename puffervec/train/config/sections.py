@@ -297,7 +297,7 @@ class PolicySection:
         fit = all(1 <= depth <= MOST_BLOCKS for depth in self.depths)
         if self.depths and not (fit and len(self.depths) == len(self.channels)):
             raise ConfigError(
-                f"policy.depths is {shown(self.depths)}: must be a number of blocks, 1 to "
+                f"policy.depths is {format_value(self.depths)}: must be a number of blocks, 1 to "
                 f"{MOST_BLOCKS}, for each of the {len(self.channels)} stages of policy.channels"
             )
         if not 0 <= self.drop_path < 1:
@@ -462,13 +462,13 @@ class TrainConfig:
                     f"unknown table [{section}]: the tables are {', '.join(SECTIONS)}"
                 )
             if not isinstance(table, Mapping):
-                raise ConfigError(f"{section} must be a table, found {shown(table)}")
+                raise ConfigError(f"{section} is {format_value(table)}: must be a table")
             if section != "policies":
-                changes[section] = _laid_over(getattr(self, section), table, section)
-        changes["policies"] = self._without(tables)
+                changes[section] = _override_section(getattr(self, section), table, section)
+        changes["policies"] = self._policies_without(tables)
         for name, table in tables.get("policies", {}).items():
             if not isinstance(table, Mapping):
-                raise ConfigError(f"policies.{name} must be a table, found {shown(table)}")
+                raise ConfigError(f"policies.{name} is {format_value(table)}: must be a table")
             changes["policies"].setdefault(name, {}).update(
                 {str(key).replace("-", "_"): table[key] for key in table}
             )
@@ -477,7 +477,7 @@ class TrainConfig:
             merged.of_policy(name)
         return merged
 
-    def _without(self, tables: Mapping[str, Table]) -> dict[str, dict[str, Any]]:
+    def _policies_without(self, tables: Mapping[str, Table]) -> dict[str, dict[str, Any]]:
         """Return the tables of single policies, without what `tables` sets for all of them."""
         common = {
             str(key).replace("-", "_")
@@ -532,7 +532,7 @@ class TrainConfig:
                 raise ConfigError(f"unknown key policies.{name}.{key}{suggest(key, allowed)}")
             changes[known[key]][key] = value
         found = {
-            section: _of_one(part, changes[section], f"policies.{name}")
+            section: _override_for_policy(part, changes[section], f"policies.{name}")
             for section, part in sections.items()
         }
         if found["role"].opponent and table.get("to_train"):
@@ -631,10 +631,10 @@ def check_widths(key: str, widths: tuple[int, ...]) -> None:
     if not 1 <= len(widths) <= MOST_WIDTHS:
         raise ConfigError(f"{key} has {len(widths)} widths: must have 1 to {MOST_WIDTHS}")
     if not all(1 <= width <= WIDEST for width in widths):
-        raise ConfigError(f"{key} is {shown(widths)}: each width must be 1 to {WIDEST}")
+        raise ConfigError(f"{key} is {format_value(widths)}: each width must be 1 to {WIDEST}")
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value as it stands in a message: its repr, of a length that people read."""
     text = repr(value)
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
@@ -653,7 +653,7 @@ def check_json(settings: Table) -> None:
             ) from None
 
 
-def _laid_over(section: Any, table: Table, path: str) -> Any:
+def _override_section(section: Any, table: Table, path: str) -> Any:
     if (
         isinstance(section, TrainSection)
         and (name := table.get("algorithm", section.algorithm)) != section.algorithm
@@ -674,7 +674,7 @@ def hints_of(instance: Any) -> dict[str, Any]:
     return found
 
 
-def _of_one(section: Any, table: Table, path: str) -> Any:
+def _override_for_policy(section: Any, table: Table, path: str) -> Any:
     """Lay a policy's own settings over a section. Where a list is wanted, one value will do."""
     hints = hints_of(section)
     lists = {
@@ -744,7 +744,7 @@ def convert(value: Any, hint: Any, key: str) -> Any:
     if hint is Any:
         return value
     if hint == Schedule:
-        return schedules.converted(value, key)
+        return schedules.convert(value, key)
     if origin is Literal:
         if value in arguments and type(value) in {type(a) for a in arguments}:
             return value
@@ -783,7 +783,7 @@ def convert(value: Any, hint: Any, key: str) -> Any:
         return value
     elif hint is Path and isinstance(value, (str, Path)):
         return Path(value)
-    raise ConfigError(f"{key} is {shown(value)}: must be {describe(hint)}")
+    raise ConfigError(f"{key} is {format_value(value)}: must be {describe(hint)}")
 
 
 def _fits_a_double(value: float) -> bool:

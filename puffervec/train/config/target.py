@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 MOST_CHOICES = 65_536  # Logits of one policy.
-# What an env gets that has no preset of its own, in C or in Python: many passes with large steps
-# over short rollouts of many envs, rewards and observations scaled, and float32, since bf16 would
-# round 1,003 to 1,000. It is the best of the settings that bench/defaults.py compares: 0.93 of the
-# known best scores, against 0.78 with 16 envs x 128 steps, 6 passes and half the step.
+# The preset of envs without their own preset, in C or in Python: many epochs with a large learning
+# rate over short rollouts of many envs, scaled rewards and observations, and float32, since bf16
+# would round 1,003 to 1,000. It is the best of the settings that bench/defaults.py compares: 0.93
+# of the known best scores, against 0.78 with 16 envs x 128 steps, 6 epochs and half the learning
+# rate.
 GENERIC: dict[str, dict[str, Any]] = {
     "vec": {"num_envs": 64},
     "train": {
@@ -75,16 +76,16 @@ def native_env(target: str) -> NativeEnv | None:
 
 
 def training_of(target: str) -> Training:
-    """Return what the env says about training in it; a Python env says nothing.
+    """Return the training defaults of an env; those of a Python env are empty.
 
-    Raises: ConfigError where `target` is no env.
+    Raises: ConfigError: `target` is not an env.
     """
     native = native_env(target)
     return Training() if native is None else native.training
 
 
 def own_evaluation(target: str) -> Evaluation | None:
-    """Return the evaluation that a C env brings; None for all other envs.
+    """Return the evaluation of a C env; None if it has none, and for all other envs.
 
     Raises: ConfigError: see `NativeEnv.own_evaluation`.
     """
@@ -92,10 +93,10 @@ def own_evaluation(target: str) -> Evaluation | None:
     return None if native is None else native.own_evaluation()
 
 
-def as_evaluated(config: TrainConfig) -> TrainConfig:
+def evaluation_config(config: TrainConfig) -> TrainConfig:
     """Return a run's config with the settings that its env changes for evaluation.
 
-    `drive`, for instance, takes its held-out scenes.
+    For instance, `drive` changes to its held-out scenes.
     """
     own = own_evaluation(config.target)
     return (
@@ -106,9 +107,9 @@ def as_evaluated(config: TrainConfig) -> TrainConfig:
 
 
 def maker(target: str, creator: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Return what makes the Python env `target`, which is imported where it is a name.
+    """Return the callable that makes the Python env `target`; a name is imported.
 
-    Raises: ConfigError where there is no such module, function or id.
+    Raises: ConfigError: the module, function or id does not exist.
     """
     from puffervec.workers.python.creators import resolve
 
@@ -117,14 +118,14 @@ def maker(target: str, creator: Callable[..., Any] | None = None) -> Callable[..
     module, _, name = target.partition(":")
     if module == "__main__" or "<" in name or "." in name:
         raise ConfigError(
-            f"{target} is a function that cannot be found by name: go on in Python, with "
+            f"{target} is a function that cannot be imported by name: pass it in Python, as "
             "TrainConfig.of(THE FUNCTION)"
         )
-    return guarded(target, "cannot be imported", lambda: resolve(target))
+    return run_user_code(target, "cannot be imported", lambda: resolve(target))
 
 
 def name_of(creator: Callable[..., Any]) -> str:
-    """Return "module:function" for a callable, which `maker` takes if it can import that name.
+    """Return "module:function" for a callable; `maker` takes it if that name can be imported.
 
     >>> name_of(native_env)
     'puffervec.train.config.target:native_env'
@@ -142,11 +143,11 @@ def leads_to(name: str, creator: Callable[..., Any]) -> bool:
 def env_spec(config: TrainConfig) -> EnvSpec:
     """Return the env's description of its rows, without starting a worker.
 
-    A Python env is made here once, and closed.
+    A Python env is made once, here, and closed.
 
     Raises:
         ConfigError, SceneError: the env refuses its settings or data, cannot be made, or has spaces
-            that no policy here can be trained with.
+            that the policies of this package do not support.
     """
     native = native_env(config.target) if config.creator is None else None
     if native is None:
@@ -154,15 +155,14 @@ def env_spec(config: TrainConfig) -> EnvSpec:
     built = native.build(config.env)
     blobs = native.pack(config.env), pack_params(built.params)
     if built.data is None:
-        return _checked(native, config.env, native.describe(*blobs, None, "next_step")[1])
+        return _check_spec(native, config.env, native.describe(*blobs, None, "next_step")[1])
     with built.data.open("rb") as file:
-        data = mmap.mmap(
-            file.fileno(), 0, access=mmap.ACCESS_READ
-        )  # freed with the last reference to it
-    return _checked(native, config.env, native.describe(*blobs, data, "next_step")[1])
+        # The mapping is freed with the last reference to it.
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return _check_spec(native, config.env, native.describe(*blobs, data, "next_step")[1])
 
 
-def _checked(native: NativeEnv, settings: Any, spec: EnvSpec) -> EnvSpec:
+def _check_spec(native: NativeEnv, settings: Any, spec: EnvSpec) -> EnvSpec:
     """Return `spec` with the agents' names.
 
     Raises: ConfigError: fields of a C env's rows cannot be addressed as tensors.
@@ -176,9 +176,9 @@ def _checked(native: NativeEnv, settings: Any, spec: EnvSpec) -> EnvSpec:
         widest = max(field.dtype.itemsize for field in group.fields)
         if group.flat_dtype is None and group.observation_bytes % widest:
             raise ConfigError(
-                f"{native.name}: a row of {group.name} has {group.observation_bytes} bytes, no "
-                f"multiple of {widest}, the size of its widest numbers: pad it in describe, with "
-                f"group->observation_bytes = pv_align_up(..., {widest})"
+                f"{native.name}: a row of {group.name} has {group.observation_bytes} bytes, which "
+                f"is not a multiple of {widest}, the size of its widest numbers: pad it in "
+                f"describe, with group->observation_bytes = pv_align_up(..., {widest})"
             )
     return dataclasses.replace(spec, groups=tuple(groups))
 
@@ -187,9 +187,9 @@ def _python_spec(config: TrainConfig) -> EnvSpec:
     from puffervec.workers.python.creators import creators
     from puffervec.workers.python.env import PUFFER, PythonEnv
 
-    made = creators(maker(config.target, config.creator), None, config.env, 1)
-    env = guarded(
-        config.target, "cannot be made", lambda: PythonEnv(made, "next_step", config.train.seed)
+    makers = creators(maker(config.target, config.creator), None, config.env, 1)
+    env = run_user_code(
+        config.target, "cannot be made", lambda: PythonEnv(makers, "next_step", config.train.seed)
     )
     try:
         if env.source.kind == PUFFER:
@@ -204,8 +204,8 @@ def _python_spec(config: TrainConfig) -> EnvSpec:
     return spec
 
 
-def guarded(target: str, what: str, work: Callable[[], Result]) -> Result:
-    """Run a user's code. Whatever it raises becomes a ConfigError with its own words."""
+def run_user_code(target: str, what: str, work: Callable[[], Result]) -> Result:
+    """Run a user's code. Any exception becomes a ConfigError with its message."""
     try:
         return work()
     except PuffervecError:
@@ -235,7 +235,7 @@ def check_spaces(target: str, group: GroupSpec) -> None:
             "MultiDiscrete"
         )
     if action.row_bytes == 0:
-        raise ConfigError(f"{space} is empty: a policy needs something to choose")
+        raise ConfigError(f"{space} is empty: a policy needs at least one action to choose")
     if sum(action.sizes) > MOST_CHOICES:
         raise ConfigError(
             f"{space} has {sum(action.sizes):,} choices: a policy can learn at most "
@@ -244,7 +244,7 @@ def check_spaces(target: str, group: GroupSpec) -> None:
 
 
 def spec_hash(spec: EnvSpec) -> str:
-    """Return a hash of what policies depend on: observation fields and actions of every group."""
+    """Return a hash of all that policies depend on: the fields and actions of every group."""
     parts = [
         [
             g.name,

@@ -14,7 +14,7 @@ from torch import nn
 from puffervec.core.spec import EnvSpec, GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.train.config.sections import PolicySection, PolicySettings, TrainConfig, suggest
-from puffervec.train.config.target import guarded
+from puffervec.train.config.target import run_user_code
 from puffervec.train.policies.registry import build_policy
 from puffervec.workers.python.creators import named
 
@@ -97,7 +97,7 @@ def explicit_map(spec: EnvSpec, policy_map: Sequence[str] | AgentMap) -> tuple[s
         name_of: AgentMap = policy_map
     elif len(policy_map) == 1 and ":" in policy_map[0] and "=" not in policy_map[0]:
         path = policy_map[0]
-        name_of = guarded(f"policy.map {path}", "cannot be imported", lambda: named(path))
+        name_of = run_user_code(f"policy.map {path}", "cannot be imported", lambda: named(path))
     else:
         return tuple(policy_map)
     agents = [(group, row) for group in spec.groups for row in range(group.agents)]
@@ -108,7 +108,9 @@ def explicit_map(spec: EnvSpec, policy_map: Sequence[str] | AgentMap) -> tuple[s
             if group.observation_plan is not None and group.agent_names
             else number
         )
-        name = guarded("policy.map", f"fails for agent {who!r}", functools.partial(name_of, who))
+        name = run_user_code(
+            "policy.map", f"fails for agent {who!r}", functools.partial(name_of, who)
+        )
         if not isinstance(name, str):
             raise ConfigError(
                 f"policy.map: the function returned {name!r} for agent {who!r}: return the name "

@@ -54,7 +54,7 @@ from torch import Tensor
 
 from puffervec.errors import CheckpointError, PuffervecError
 from puffervec.system.folder import REMOVED, Folder, make_folder, reason
-from puffervec.train.config.sections import shown
+from puffervec.train.config.sections import format_value
 from puffervec.train.run.rundir import CHECKPOINTS
 
 FORMAT_VERSION = 1
@@ -374,7 +374,7 @@ def _check_manifest(file: Path, manifest: Mapping[str, Any]) -> None:
     for key, kind in _KINDS.items():
         if not isinstance(manifest[key], kind):
             raise CheckpointError(
-                f"{file}: {key} is {shown(manifest[key])}: must be "
+                f"{file}: {key} is {format_value(manifest[key])}: must be "
                 f"{'text' if kind is str else 'a table'}"
             )
     for key, value in {"sequence": manifest["sequence"], **manifest["counters"]}.items():
@@ -386,7 +386,7 @@ def _check_manifest(file: Path, manifest: Mapping[str, Any]) -> None:
             or math.isnan(value)
         ):
             raise CheckpointError(
-                f"{file}: {key} is {shown(value)}: must be a number from 0 to 2**53"
+                f"{file}: {key} is {format_value(value)}: must be a number from 0 to 2**53"
             )
     for name, policy in manifest["policies"].items():
         if not isinstance(policy, dict) or not all(
@@ -403,7 +403,9 @@ def _check_manifest(file: Path, manifest: Mapping[str, Any]) -> None:
                 f"{file} names {name!r}: only safetensors files in the same folder are read"
             )
         if not isinstance(digest, str):
-            raise CheckpointError(f"{file}: the hash of {name} is {shown(digest)}: must be text")
+            raise CheckpointError(
+                f"{file}: the hash of {name} is {format_value(digest)}: must be text"
+            )
 
 
 def _compare(path: Path, found: str, expected: str) -> None:

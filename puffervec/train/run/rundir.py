@@ -37,7 +37,7 @@ from puffervec.train.config.sections import (
     RoleSection,
     TrainConfig,
     TrainSection,
-    shown,
+    format_value,
 )
 from puffervec.train.metrics.log import METRICS_FILE, JsonLog
 from puffervec.train.run import provenance
@@ -288,7 +288,7 @@ def config_from_tables(
     tables = dict(values)
     target = tables.pop("target", None)
     if not isinstance(target, str) or not target:
-        raise ConfigError(f"the run's config names no env: target is {shown(target)}")
+        raise ConfigError(f"the run's config names no env: target is {format_value(target)}")
     if env is None:
         again = (
             "puffer-train NAME --resume RUN, puffer-train eval RUN --env NAME, or "

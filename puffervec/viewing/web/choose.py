@@ -64,7 +64,7 @@ def choose(config: TrainConfig, actor: Actor, which: str = WORST, seed: int = 0)
     """Return the episodes that `which` means, after an evaluation where it needs one.
 
     Args:
-        config: as it is evaluated (`as_evaluated`).
+        config: as it is evaluated (`evaluation_config`).
         actor: to evaluate.
         which: see `choices_of`.
         seed: of the evaluation.

@@ -70,7 +70,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 def _load_env(target: str, args: list[str]) -> tuple[Path, dict[str, tuple[Any, PolicyRows]]]:
     """Return the folder for the picture, and an env's policies with new weights."""
-    config = flags.settled(TrainConfig.of(target), args, VERB.parser().long_flags())
+    config = flags.build_config(TrainConfig.of(target), args, VERB.parser().long_flags())
     from puffervec.train.policies.run_spec import RunSpec
 
     return Path("."), {

@@ -234,7 +234,7 @@ def _subject(request: Request) -> tuple[Subject | None, TrainConfig | None]:
         raise ConfigError(f"--set is for MODULE:FUNCTION, which {request.target} is not")
     config = None
     if is_env(request.target):
-        config = flags.settled(
+        config = flags.build_config(
             TrainConfig.of(request.target), request.left, VERB.parser().long_flags()
         )
     if config is not None and request.mode == LOOP:

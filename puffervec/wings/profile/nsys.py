@@ -26,7 +26,7 @@ import torch
 
 from puffervec.errors import ConfigError
 from puffervec.system.output import table_lines
-from puffervec.train.config.sections import shown
+from puffervec.train.config.sections import format_value
 from puffervec.wings.profile.counts import KINDS, kind_of
 from puffervec.wings.profile.timing import INFERENCE, ITERATION
 
@@ -256,6 +256,6 @@ def _row(cells: Sequence[str], columns: tuple[int, int, int], number: int) -> Ro
     except ValueError:
         pass
     raise ValueError(
-        f"line {number}: {shown(times)} and {shown(total)} must be a count below 2**63 and "
-        "nanoseconds"
+        f"line {number}: {format_value(times)} and {format_value(total)} must be a count below "
+        "2**63 and nanoseconds"
     )

@@ -32,7 +32,7 @@ from puffervec.errors import ConfigError
 from puffervec.train.act.acting import RowActor
 from puffervec.train.act.evaluate import load_policies
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec, guarded
+from puffervec.train.config.target import env_spec, run_user_code
 from puffervec.train.device.device import choose_device, one_torch_thread
 from puffervec.train.device.syncs import SyncReport, cuda_syncs, find_syncs
 from puffervec.train.metrics.dashboard import Dashboard
@@ -142,7 +142,7 @@ def callable_subject(
     Raises:
         ConfigError: the function does not exist, or it fails.
     """
-    function = guarded(target, "cannot be imported", lambda: named(target))
+    function = run_user_code(target, "cannot be imported", lambda: named(target))
     if not callable(function):
         raise ConfigError(
             f"{target} is {type(function).__name__}: must be a function that returns what is to be "
@@ -157,7 +157,7 @@ def callable_subject(
     base |= {"device": where} if "device" in takes else {}
     base |= {"batch": batch} if "batch" in takes and batch is not None else {}
 
-    first = guarded(
+    first = run_user_code(
         target,
         "cannot be called (its arguments: --set NAME=VALUE; for an env: --env.NAME VALUE)",
         lambda: function(**base),
@@ -169,7 +169,7 @@ def callable_subject(
     def make(knobs: Knobs, **changes: Any) -> dict[str, Work]:
         more = {**knobs, **changes}
         arguments = {**base, **more}
-        work = guarded(target, "fails", lambda: function(**arguments)) if more else first
+        work = run_user_code(target, "fails", lambda: function(**arguments)) if more else first
         return {"call": work if callable(work) else functools.partial(function, **arguments)}
 
     fake = {"device": torch.device("cuda")} if "device" in takes else {}

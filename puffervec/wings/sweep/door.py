@@ -530,7 +530,7 @@ def run(args: list[str], signals: StopSignals) -> None:
                 "which env? To resume a sweep, give --name and no settings: it has its own"
             )
     else:
-        config = flags.settled(TrainConfig.of(asked.target), left, VERB.parser().long_flags())
+        config = flags.build_config(TrainConfig.of(asked.target), left, VERB.parser().long_flags())
         folder = config.log.folder
         build_space(config, ranges, parameters)
     name, metric, storage = asked.name, asked.metric, asked.storage

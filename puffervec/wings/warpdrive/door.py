@@ -26,7 +26,7 @@ from puffervec.errors import ConfigError
 from puffervec.system.extras import required
 from puffervec.train.config import algorithms, schedules, target
 from puffervec.train.config.flags import check_integers
-from puffervec.train.config.sections import TrainConfig, convert, shown, suggest
+from puffervec.train.config.sections import TrainConfig, convert, format_value, suggest
 
 MOST_BYTES = 1 << 16  # WarpDrive's own files have about 2,500.
 MOST_DEPTH = 16
@@ -90,7 +90,7 @@ class _Reader:
         """Return a copy of a block, {} where it is missing. Raises: ConfigError: not a table."""
         table = (self._blocks if within is None else within).get(key.rpartition(".")[2])
         if table is not None and not isinstance(table, dict):
-            raise ConfigError(f"{key} is {shown(table)}: must be a table of keys")
+            raise ConfigError(f"{key} is {format_value(table)}: must be a table of keys")
         return {str(name): value for name, value in (table or {}).items()}
 
     def ignore(self, key: str, reason: str) -> None:
@@ -224,7 +224,7 @@ def _find_env(name: Any, named: str | None) -> tuple[str, Mapping[str, Any]]:
     if not isinstance(name, str) or name not in {**meant, **envs}:
         known = f"the names that mean an env here are {', '.join(sorted(meant))}"
         raise ConfigError(
-            f"name is {shown(name)}: {known}; for another: puffer-train ENV --warpdrive FILE"
+            f"name is {format_value(name)}: {known}; for another: puffer-train ENV --warpdrive FILE"
         )
     return meant.get(name, (name, {}))
 
@@ -267,7 +267,8 @@ def _policy(reader: _Reader, name: str, block: dict[str, Any]) -> dict[str, Any]
     block.pop("model", None)
     if (kind := model.pop("type")) != "fully_connected":
         reader.ignore(
-            f"{where}.model.type", f"{shown(kind)} is not known; --policy.kind chooses a network"
+            f"{where}.model.type",
+            f"{format_value(kind)} is not known; --policy.kind chooses a network",
         )
     table = {**POLICY, **block}
     values = {key: table.pop(key) for key in POLICY}
@@ -350,7 +351,7 @@ def _tables(
 def _algorithm(name: Any, key: str) -> str:
     if not isinstance(name, str) or name.lower() not in algorithms.names():
         known = [known.upper() for known in algorithms.names()]
-        raise ConfigError(f"{key} is {shown(name)}{suggest(str(name).upper(), known)}")
+        raise ConfigError(f"{key} is {format_value(name)}{suggest(str(name).upper(), known)}")
     return name.lower()
 
 
@@ -365,9 +366,7 @@ def _in_agent_steps(schedule: schedules.Schedule, agents: int) -> schedules.Sche
 
 def _schedule(value: Any, key: str) -> schedules.Schedule:
     return (
-        schedules.from_text(value, key)
-        if isinstance(value, str)
-        else schedules.converted(value, key)
+        schedules.from_text(value, key) if isinstance(value, str) else schedules.convert(value, key)
     )
 
 
@@ -375,7 +374,7 @@ def _number(value: Any, key: str) -> float:
     """Return a number, also one that YAML takes for text, such as 1e-3."""
     number = _schedule(value, key)
     if isinstance(number, tuple):
-        raise ConfigError(f"{key} is {shown(value)}: must be one number, not a schedule")
+        raise ConfigError(f"{key} is {format_value(value)}: must be one number, not a schedule")
     return number
 
 
@@ -388,5 +387,7 @@ def _count(value: Any, key: str) -> int:
 
 def _widths(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list):
-        raise ConfigError(f"{where}.model.fc_dims is {shown(value)}: must be a list of widths")
+        raise ConfigError(
+            f"{where}.model.fc_dims is {format_value(value)}: must be a list of widths"
+        )
     return value
