@@ -31,7 +31,7 @@ COMMON = (
 )  # fmt: skip
 SHORT = {long: alias for alias, long in ALIASES.items()}
 INDENT = 26
-ENV_NAMES = 20  # settings of the env that the short form names
+ENV_NAMES = 20  # Number of the env's settings that the short form names.
 
 
 def short_help(config: TrainConfig) -> str:
@@ -60,11 +60,9 @@ def short_help(config: TrainConfig) -> str:
         "--config FILE.toml",
         "Tables [env] [vec] [train] [policy] [policies.NAME] [ray] [log] with the same keys.",
     )
-    lines += _entry("--resume RUN|latest", "Go on from the newest checkpoint of a run.")
+    lines += _entry("--resume RUN|latest", "Resume a run from its newest checkpoint.")
     if config.python:
-        lines += _entry(
-            "--env.NAME VALUE", "A keyword argument of what makes the env; any number of these."
-        )
+        lines += _entry("--env.NAME VALUE", "A keyword argument of the env's factory; repeatable.")
     else:
         names = [field.name.replace("_", "-") for field in dataclasses.fields(config.env)]
         more = f" and {len(names) - ENV_NAMES} more" if len(names) > ENV_NAMES else ""
@@ -73,20 +71,18 @@ def short_help(config: TrainConfig) -> str:
         )
     lines += _entry(
         "--policies.NAME.KEY VALUE",
-        "A setting of train or policy, for one of several policies alone.",
+        "A setting of train or policy for one of several policies.",
     )
-    return "\n".join(
-        [*lines, "", f"All settings, with what they do: puffer-train {config.target} --help-all"]
-    )
+    return "\n".join([*lines, "", f"All settings: puffer-train {config.target} --help-all"])
 
 
 def _entry(flag: str, sentence: str, value: Any = None) -> list[str]:
     """Return the help of one flag: its sentence and its value.
 
-    They begin on the next line after a long flag.
+    After a long flag they begin on the next line.
     """
-    shown = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    text = sentence if value in (None, "") else f"{sentence} [{shown}]"
+    default = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    text = sentence if value in (None, "") else f"{sentence} [{default}]"
     width = min(120, max(60, shutil.get_terminal_size((120, 24)).columns))
     head = f"  {flag}".ljust(INDENT - 2) + "  "
     if len(head) > INDENT:
@@ -98,7 +94,7 @@ def _entry(flag: str, sentence: str, value: Any = None) -> list[str]:
 
 
 def choices_of(hint: Any) -> tuple[str, ...]:
-    """Return the texts that a setting of this type takes; () where that is open."""
+    """Return the texts that a setting of this type allows; () if it is not limited to a list."""
     parts = typing.get_args(hint)
     return tuple(
         text for part in parts for text in ([part] if isinstance(part, str) else choices_of(part))
@@ -110,11 +106,11 @@ def _flag(section: str, name: str) -> str:
 
 
 def full_help(config: TrainConfig) -> str:
-    """Return every flag with its kind, default and sentence, section by section."""
+    """Return help on every flag with its type, default and sentence, section by section."""
     out = []
     if config.python:
-        out.append("\nenv: Keyword arguments of what makes the env.\n  --env.NAME VALUE")
-        out.append("      A number, true, false or text; any number of these flags.")
+        out.append("\nenv: Keyword arguments of the env's factory.\n  --env.NAME VALUE")
+        out.append("      A number, true, false or text; repeatable.")
     parts = {section: getattr(config, section) for section in typed_sections(config)} | {
         "policies.NAME": RoleSection()
     }
@@ -131,33 +127,34 @@ def full_help(config: TrainConfig) -> str:
             line = f"      {sentences.get(field.name, '')} [{describe(hints[field.name])}; {value}]"
             out.append(line.replace("  [", " ["))
     out.append("  --policies.NAME.KEY VALUE")
-    out.append(f"      KEY as in policy and train, but for map, {', '.join(sorted(OF_THE_RUN))}.")
+    excluded = ", ".join(sorted(OF_THE_RUN))
+    out.append(f"      KEY: a setting of policy or train, except map, {excluded}.")
     return "\n".join(out)
 
 
 def field_sentences(kind: type) -> dict[str, str]:
     """Return the sentence after or below each field in the source of a dataclass, by field.
 
-    A field of a base class is overridden by one of the same name. Empty without source code, as in
-    a zipped package.
+    A field of a base class is overridden by one of the same name. The result is empty if there is
+    no source code, as in a zipped package.
     """
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for part in reversed(kind.__mro__):
         if dataclasses.is_dataclass(part):
             with contextlib.suppress(OSError, TypeError):
-                found |= _sentences(textwrap.dedent(inspect.getsource(part)))
-    return found
+                sentences |= _sentences(textwrap.dedent(inspect.getsource(part)))
+    return sentences
 
 
 def _sentences(source: str) -> dict[str, str]:
     """Return the sentences of one class: a string below a field, else the comment at its end."""
     (body,) = [node.body for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
-    lines, found = source.split("\n"), {}
+    lines, sentences = source.split("\n"), {}
     for node, below in zip(body, [*body[1:], None], strict=True):
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
             continue
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            found[node.target.id] = " ".join(str(below.value.value).split())
+            sentences[node.target.id] = " ".join(str(below.value.value).split())
         elif "# " in (rest := lines[(node.end_lineno or 1) - 1][node.end_col_offset :]):
-            found[node.target.id] = rest.split("# ", 1)[1].strip()
-    return found
+            sentences[node.target.id] = rest.split("# ", 1)[1].strip()
+    return sentences

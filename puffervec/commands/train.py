@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train [train] ENV`: trains a policy. Arguments are checked before torch is imported."""
+"""`puffer-train [train] ENV`: train a policy. Arguments are checked before torch is imported."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ ENV is a C env (the line below), a Gymnasium id, or module:factory, where factor
 class of yours that makes a gymnasium.Env or a PettingZoo ParallelEnv.
 
   puffer-train drive                        train on generated scenes
-  puffer-train drive --scenes FOLDER        ... on your own
+  puffer-train drive --scenes FOLDER        train on your own scenes
   puffer-train CartPole-v1                  train in a registered Gymnasium env
-  puffer-train my_envs:make --env.size 8    ... in what my_envs.make(size=8) makes; my_envs.py may
-                                            lie in this folder
-  puffer-train ENV --help                   the settings that people change most; --help-all: all
+  puffer-train my_envs:make --env.size 8    train in the env that my_envs.make(size=8) returns;
+                                            my_envs.py may be in the current folder
+  puffer-train ENV --help                   the most used settings; --help-all: all settings
   puffer-train VERB --help                  the flags of a verb"""
 
 
 def options(parser: Parser) -> None:
-    """Declare the flags of train that say how a run begins."""
+    """Declare the flags of train that determine how a run starts."""
     # fmt: off
     add = parser.add_mutually_exclusive_group().add_argument
-    add("--resume", metavar="RUN|latest", help="go on from the newest checkpoint of a run folder")
+    add("--resume", metavar="RUN|latest", help="resume a run from its newest checkpoint")
     add("--init-from", metavar="RUN",
-        help="begin a new run with the policies of another: a run or a checkpoint")
+        help="start a new run with the policies of another one: a run or a checkpoint")
     add("--warpdrive", metavar="FILE.yaml", type=Path,
-        help="a run config of WarpDrive; ENV may be left out where the file's name means one")
+        help="use a run config of WarpDrive; ENV may be omitted if the name in the file implies it")
     # fmt: on
 
 
 def help_text(usage: str | None = None) -> str:
-    """Return the text of --help with the C envs that there are, below another usage if given."""
+    """Return the text of --help with the names of all C envs; `usage` replaces the usual one."""
     parser = VERB.parser()
     parser.usage = usage or parser.usage
     first, rest = ABOUT.split("\n\n", 1)
@@ -71,30 +71,29 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]
 
     Raises: ConfigError, CheckpointError: bad input, in one line.
     """
-    asked = VERB.parse(args)
-    target, args = asked.target, asked.settings
+    parsed = VERB.parse(args)
+    target, args = parsed.target, parsed.settings
     checkpoint: Path | None = None
-    if asked.resume is not None:
+    if parsed.resume is not None:
         from puffervec.train.run.find import run_folder_of
 
-        checkpoint, config = _of_checkpoint(asked.resume, target, args)
-        if (
-            run_folder_of(checkpoint) is None
-        ):  # A new run begins: where, is not for the checkpoint's maker to say.
+        checkpoint, config = _load_config(parsed.resume, target, args)
+        # Outside a run folder this starts a new run; the checkpoint must not choose its folder.
+        if run_folder_of(checkpoint) is None:
             config = dataclasses.replace(config, log=LogSection())
         if target is not None and target != config.target:
             which = (
-                f"{asked.resume} ({run_folder_of(checkpoint) or checkpoint})"
-                if asked.resume == "latest"
-                else asked.resume
+                f"{parsed.resume} ({run_folder_of(checkpoint) or checkpoint})"
+                if parsed.resume == "latest"
+                else parsed.resume
             )
             raise ConfigError(f"--resume {which} is a run of {config.target!r}, not of {target!r}")
-    elif asked.init_from is not None:
-        source, before = _of_checkpoint(asked.init_from, target, args)
+    elif parsed.init_from is not None:
+        source, before = _load_config(parsed.init_from, target, args)
         config = dataclasses.replace(TrainConfig.of(target or before.target), policy=before.policy)
         return flags.build_config(config, args, VERB.parser().long_flags()), None, source
-    elif asked.warpdrive is not None:
-        config = _of_warpdrive(asked.warpdrive, target)
+    elif parsed.warpdrive is not None:
+        config = _read_warpdrive(parsed.warpdrive, target)
     elif target is None:
         raise VERB.no_target()
     else:
@@ -102,7 +101,7 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]
     return flags.build_config(config, args, VERB.parser().long_flags()), checkpoint, None
 
 
-def _of_checkpoint(run: str, target: str | None, args: list[str]) -> tuple[Path, TrainConfig]:
+def _load_config(run: str, target: str | None, args: list[str]) -> tuple[Path, TrainConfig]:
     """Return the checkpoint that `run` refers to, and the config of its run.
 
     Only code that the arguments name may be imported.
@@ -126,8 +125,8 @@ def _of_checkpoint(run: str, target: str | None, args: list[str]) -> tuple[Path,
     ).without_ray()
 
 
-def _of_warpdrive(path: Path, target: str | None) -> TrainConfig:
-    """Return the config that a WarpDrive file describes, and print what it leaves out.
+def _read_warpdrive(path: Path, target: str | None) -> TrainConfig:
+    """Return the config that a WarpDrive file describes, and print the keys that are left out.
 
     Raises: ConfigError.
     """
@@ -139,17 +138,17 @@ def _of_warpdrive(path: Path, target: str | None) -> TrainConfig:
 
 
 def _runs_folder(args: Sequence[str]) -> Path:
-    """Return the folder that `latest` refers to: --log.folder if given, else the default."""
+    """Return the folder in which `latest` is searched: --log.folder if set, else the default."""
     value = flags.peek(args, "--log.folder")
     return LogSection().folder if value is None else Path(value)
 
 
 def run(args: list[str], signals: StopSignals) -> None:
-    """Train, and say what came of it."""
+    """Train and print a summary."""
     config, checkpoint, source = parse_train(args)
-    warnings.simplefilter("ignore", SceneWarning)  # `what_there_is` says it
-    # Before the start, in which a signal raises KeyboardInterrupt: within torch's import that ends
-    # the process by SIGABRT.
+    warnings.simplefilter("ignore", SceneWarning)  # `describe_data` prints the same warnings.
+    # Imported before the start, in which a signal raises KeyboardInterrupt: within torch's import
+    # that ends the process by SIGABRT.
     import puffervec.train.run.trainer  # noqa: F401
 
     with (
@@ -157,7 +156,7 @@ def run(args: list[str], signals: StopSignals) -> None:
         signals.training(trainer),
     ):
         if trainer.ranks.first:
-            print(*what_there_is(config), *trainer.chosen.lines, trainer.describe(), sep="\n")
+            print(*describe_data(config), *trainer.chosen.lines, trainer.describe(), sep="\n")
             print(f"run folder: {trainer.folder}", flush=True)
         metrics = trainer.train()
     trainer.ranks.close()
@@ -170,7 +169,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 def settings(args: list[str]) -> str:
-    """Return help on the named env's most used settings, or with --help-all on all of them."""
+    """Return help on the env's most used settings, or with --help-all on all of them."""
     target = flags.take_target(args)
     if target is None:
         return help_text()
@@ -203,8 +202,8 @@ def _make_trainer(config: TrainConfig, checkpoint: Path | None, source: Path | N
     return trainer
 
 
-def what_there_is(config: TrainConfig) -> list[str]:
-    """Return what the env says about what there is to train on, where it says anything."""
+def describe_data(config: TrainConfig) -> list[str]:
+    """Return the env's description of its training data; empty if it has none."""
     own = own_evaluation(config.target)
     return [] if own is None or own.describe is None else [own.describe(config.env)]
 
@@ -215,10 +214,10 @@ def print_summary(
     """Print a run's last metrics, evaluate it if the env has an evaluation, and suggest next steps.
 
     Args:
-        config: of the run.
-        folder: of the run.
+        config: config of the run.
+        folder: the run folder.
         steps: agent-steps of the whole run.
-        metrics: of the last update; empty if there was no update.
+        metrics: metrics of the last update; empty if there was no update.
         final_eval: whether to evaluate.
     """
     if metrics:
@@ -246,25 +245,25 @@ def print_summary(
         "puffer-train",
         "eval",
         folder,
-        *own_code(config),
-        *(["--png", "picture.png"] if _draws(config) else []),
+        *code_flags(config),
+        *(["--png", "picture.png"] if _can_draw(config) else []),
     )
     native = native_env(config.target)
     if native is not None and native.drawing is not None:
-        print_command("puffer-train", "render", folder, *own_code(config))
+        print_command("puffer-train", "render", folder, *code_flags(config))
     classes = (("--policy.kind", config.policy.kind), ("--train.algorithm", config.train.algorithm))
-    named = [
-        word for flag, name in classes if ":" in name for word in (flag, name)
-    ]  # Code that is imported only if named.
+    # The user's code is imported only if the command names it.
+    code = [word for flag, name in classes if ":" in name for word in (flag, name)]
     print_command(
-        "puffer-train", config.target, "--resume", folder, *named, *_longer(config, steps)
+        "puffer-train", config.target, "--resume", folder, *code, *_double_budget(config, steps)
     )
 
 
-def _draws(config: TrainConfig) -> bool:
+def _can_draw(config: TrainConfig) -> bool:
+    """Return whether the env's evaluation draws pictures."""
     try:
         own = own_evaluation(config.target)
-    except ConfigError:  # It cannot be loaded, which was said.
+    except ConfigError:  # It cannot be loaded; the error was printed before.
         return False
     return own is not None and own.draw is not None
 
@@ -289,14 +288,14 @@ def _code(config: TrainConfig) -> tuple[str, ...]:
     return config.target, config.policy.kind
 
 
-def own_code(config: TrainConfig) -> list[str]:
-    """Return the flags with which eval and export may import what a run of this config uses."""
-    named = zip(("--env", "--policy"), _code(config), strict=True)
-    return [word for flag, name in named if ":" in name for word in (flag, name)]
+def code_flags(config: TrainConfig) -> list[str]:
+    """Return the flags that allow eval and export to import the user's code of a run."""
+    code = zip(("--env", "--policy"), _code(config), strict=True)
+    return [word for flag, name in code if ":" in name for word in (flag, name)]
 
 
-def _longer(config: TrainConfig, steps: int) -> list[str]:
-    """Return flags for a run twice as long, by the budget that ended this one."""
+def _double_budget(config: TrainConfig, steps: int) -> list[str]:
+    """Return flags that double the budget which ended the run: its time or its agent-steps."""
     section = config.train
     if section.time_limit_s > 0 and steps < section.total_timesteps:
         return ["--time-limit-s", f"{2 * section.time_limit_s:g}"]
@@ -306,7 +305,7 @@ def _longer(config: TrainConfig, steps: int) -> list[str]:
 VERB = Verb(
     "train",
     "ENV [flags]",
-    "train a policy in ENV; `train` may be left out",
+    "train a policy in ENV; `train` may be omitted",
     ABOUT,
     run,
     options,

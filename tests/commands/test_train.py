@@ -57,10 +57,10 @@ def test_a_run_that_had_used_its_budget_up(
     )
 
 
-def test_what_there_is_to_train_on(small: Small) -> None:
+def test_describe_data_to_train_on(small: Small) -> None:
     assert (
-        "scenes: 2 (generated:2)" in verb.what_there_is(small("drive"))[0]
-        and verb.what_there_is(small()) == []
+        "scenes: 2 (generated:2)" in verb.describe_data(small("drive"))[0]
+        and verb.describe_data(small()) == []
     )
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The section [ray]: hosts that play for a learner. Imports no torch."""
+"""The section [ray]: settings of hosts that collect rollouts for a learner. Imports no torch."""
 
 from __future__ import annotations
 
@@ -18,34 +18,35 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class RaySection:
-    """Hosts that play rollouts for the learner, over Ray; each runs the envs of vec.
+    """Settings of hosts that collect rollouts for the learner over Ray; each runs a vec env.
 
     Needs the extra ray.
     """
 
     address: str = ""
-    """The Ray cluster: local (starts one on this machine), auto, or HOST:PORT; empty: play here,
-    without Ray."""
+    """Ray cluster: local (starts one on this machine), auto, or HOST:PORT; empty: no Ray, rollouts
+    are collected on this machine."""
     hosts: int = 0
-    """How many play; with several learners that is of all together. 0: one on each machine of the
-    cluster, also on those that join later. More than there are machines share them.
+    """Number of hosts of all learners together. 0: one on each machine of the cluster, including
+    machines that join later. If there are more hosts than machines, they share machines.
     """
-    cpus: int = 0  # CPUs of a machine that a host takes; 0: all, divided among the hosts on it.
+    cpus: int = 0  # CPUs per host; 0: those of its machine, divided among the hosts on it.
     segments: int = 0
-    """Rollouts of hosts that an update learns from; 0: as many as hosts, or 1 where their number
-    is 0 too. With 1 an update has as many rows as on one machine, with more of them more.
+    """Number of rollouts of hosts per update; 0: the number of hosts, or 1 if that is 0 too. With 1
+    an update has as many rows as on a single machine; each further one adds as many.
     """
     ahead: int = 2
-    """Rollouts that a host may be asked for before the first is learned from; 1: it waits for each
+    """Number of rollouts that are requested from a host in advance; 1: the host waits for each
     update."""
-    max_lag: int = 4  # Rollouts of weights that are more updates old than this are dropped.
+    max_lag: int = 4
+    """Largest age of a rollout's weights, in updates; older rollouts are dropped."""
     observations: Literal["auto", "exact", "bf16", "uint8"] = "auto"
-    """How hosts send float32 observations; auto: as the learner keeps them. uint8: 256 steps
-    between the least and the largest value of each number in the rollout.
+    """Format in which hosts send float32 observations; auto: the format in which the learner stores
+    them. uint8: 256 levels between the lowest and the highest value of each number in the rollout.
     """
     wait_s: float = 60.0
-    """Seconds to wait for the cluster to have room for the hosts; to start they have ten times as
-    long."""
+    """Longest wait, in seconds, until the cluster has free resources for the hosts; their start may
+    take ten times as long."""
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""
@@ -63,11 +64,10 @@ class RaySection:
         if not self.address:
             return
         for name, why in (
-            ("asynchronous", "hosts play during updates anyhow"),
+            ("asynchronous", "hosts collect rollouts during updates in any case"),
             (
                 "deterministic",
-                "rollouts are learned from in the order in which they arrive, so no two runs are "
-                "alike",
+                "updates use rollouts in order of arrival, which differs between runs",
             ),
         ):
             if getattr(train, name):
@@ -77,8 +77,8 @@ class RaySection:
                 )
         if train.tensor_parallel > 1:
             raise ConfigError(
-                f"train.tensor_parallel is {train.tensor_parallel}: pictures that are shared by "
-                "columns cannot come from hosts; leave out --ray, or set it to 1"
+                f"train.tensor_parallel is {train.tensor_parallel}: hosts do not support pictures "
+                "that are split by columns: leave out --ray, or set it to 1"
             )
         for algorithm in used:
             if not algorithms.get(algorithm).corrects_lag:
@@ -90,5 +90,5 @@ class RaySection:
 
     @property
     def learned_segments(self) -> int:
-        """Segments that an update learns from; 1 without Ray."""
+        """Number of segments that an update learns from; 1 without Ray."""
         return max(1, self.segments or self.hosts) if self.address else 1

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""All settings of a training run, as frozen dataclasses with one sentence per field.
+"""All settings of a training run, as frozen dataclasses with a help text for each field.
 
-The same dataclasses give the command-line flags (`--train.lr`), the tables of a `--config` TOML
-file, the config kept in a checkpoint's manifest and the help text, so these four cannot disagree.
-Runs in the learner; imports no torch, so that the command line can refuse bad input before torch is
-loaded.
+The command-line flags (`--train.lr`), the tables of a `--config` TOML file, the config in a
+checkpoint's manifest and the help texts are generated from the same dataclasses, so they cannot
+disagree. Runs in the learner; imports no torch, so that the command line can refuse bad input
+before torch is loaded.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from puffervec.train.config.hosts import RaySection
 from puffervec.train.config.schedules import Schedule
 
 Table = Mapping[str, Any]
-# Python envs; below, a turn of a worker process costs about as much as it saves.
+# Number of Python envs; with fewer, a worker process costs about as much time as it saves.
 FEWEST_FOR_WORKERS = 8
-LONGEST_SHOWN = 200
-SEEDS = 2**62  # Ranks and resumed runs add to it, and torch takes 64 bits.
-MOST_LAYERS = 16  # Of memory; a checkpoint may name any number.
-MOST_BLOCKS = 256  # Of a stage of a ConvNeXt.
-MOST_WIDTHS, WIDEST = 64, 2**20  # Of a network, likewise.
+LONGEST_SHOWN = 200  # Characters of a value in a message.
+SEEDS = 2**62  # Ranks and resumed runs add to the seed, and torch takes 64 bits.
+MOST_LAYERS = 16  # Cells of memory. The limits exist since a checkpoint may contain any number.
+MOST_BLOCKS = 256  # Blocks per stage of a ConvNeXt.
+MOST_WIDTHS, WIDEST = 64, 2**20  # Layers of a network, and units per layer.
 SECTIONS = ("env", "vec", "train", "policy", "policies", "ray", "log")
-# Settings of train that all policies of a run share; the others may stand in [policies.NAME] too.
+# Settings of train that all policies of a run share; [policies.NAME] may contain the others.
 OF_THE_RUN = frozenset(
     (
         "seed",
@@ -57,31 +57,29 @@ OF_THE_RUN = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class VecSection:
-    """How the envs are run; autoreset is always next-step.
-
-    Under torchrun each rank runs this many.
-    """
+    """Settings of the vec env; autoreset is always next-step."""
 
     backend: Literal["auto", "multiprocessing", "threading", "serial"] = "auto"
-    """Who steps the envs; auto: multiprocessing, but fewer than 8 Python envs are stepped serially
-    and in one batch, unless workers, buffers or a batch size are asked for.
+    """Backend that steps the envs. auto: multiprocessing; but fewer than 8 Python envs are stepped
+    serially in one batch, unless workers, buffers or a batch size are set.
     """
-    num_envs: int = 16  # Envs over all halves; of each rank under torchrun.
+    num_envs: int = 16  # Number of envs, over all halves; under torchrun, of each rank.
     num_workers: int | Literal["auto"] = "auto"
-    """Worker processes or threads; auto follows the usable cores."""
+    """Number of worker processes or threads; auto: depends on the usable cores."""
     num_buffers: int | Literal["auto"] = "auto"
-    """2: one half simulates while the policy works on the other; 1: in turn; auto: 2. On a CPU of
-    up to 2 cores backend, num_workers and num_buffers, where all are auto, and split are chosen by
-    a start-up measurement of up to a second.
+    """Number of buffers. 2: one half of the envs steps while the policy computes the actions of the
+    other half; 1: they take turns; auto: 2. On a CPU with up to 2 cores, backend, num_workers,
+    num_buffers and split are chosen by a start-up measurement of up to a second, if the first three
+    are auto.
     """
     batch_size: int = 0
-    """Envs that the policy sees at once, num_envs / batch_size batches in turn; 0: num_envs /
-    num_buffers."""
+    """Number of envs per forward pass in rollouts; the num_envs / batch_size batches take turns. 0:
+    num_envs / num_buffers."""
     split: Literal["workers", "envs"] = "workers"
-    """What two buffers halve: the workers, or the envs of each worker."""
+    """Division into two halves: by workers, or by the envs of each worker."""
     timeout_s: float = 60.0
-    """Longest wait for a worker: one that takes longer for a step is taken for hung, and the run
-    ends."""
+    """Longest wait for a step of a worker, in seconds; a worker that takes longer is considered
+    hung, and the run ends."""
 
     def resolved(self, python: bool) -> VecSection:
         """Return the section with `backend` and `num_buffers` resolved.
@@ -89,8 +87,10 @@ class VecSection:
         Args:
             python: whether the envs are written in Python.
         """
-        asked = self.num_workers != "auto" or self.num_buffers not in ("auto", 1) or self.batch_size
-        if self.backend == "auto" and python and self.num_envs < FEWEST_FOR_WORKERS and not asked:
+        chosen = (
+            self.num_workers != "auto" or self.num_buffers not in ("auto", 1) or self.batch_size
+        )
+        if self.backend == "auto" and python and self.num_envs < FEWEST_FOR_WORKERS and not chosen:
             return dataclasses.replace(self, backend="serial", num_buffers=1)
         backend = "multiprocessing" if self.backend == "auto" else self.backend
         buffers = 2 if self.num_buffers == "auto" else self.num_buffers
@@ -99,79 +99,84 @@ class VecSection:
 
 @dataclasses.dataclass(frozen=True)
 class TrainSection:
-    """The run and what all algorithms share; each has a section derived from this one."""
+    """Settings of the run and of the algorithm; each algorithm has a section derived from this."""
 
-    usual_minibatches: ClassVar[int] = 8  # Of an epoch, where minibatch_size is 0.
+    usual_minibatches: ClassVar[int] = 8  # Minibatches per epoch if minibatch_size is 0.
     algorithm: str = algorithms.DEFAULT
-    """What updates improve the policy by: ppo, or one of an installed package, or your own as
-        module:NAME.
-    """
-    seed: int = 1  # Of envs, policy weights, sampling and shuffling.
-    device: str = "auto"  # auto, cpu, cuda or cuda:N; auto takes CUDA where there is one.
-    total_timesteps: int = 10_000_000  # Agent-steps, of all ranks, after which the run ends.
+    """Learning algorithm: ppo, a2c, one of an installed package, or your own as module:NAME."""
+    seed: int = 1  # Seed of envs, policy weights, sampling and shuffling.
+    device: str = "auto"  # Device: auto, cpu, cuda or cuda:N; auto: CUDA if available.
+    total_timesteps: int = 10_000_000  # Agent-steps of all ranks after which the run ends.
     time_limit_s: float = 0.0
-    """Seconds after which the run ends; 0: no limit. The learning rate follows whichever comes
-    first."""
-    horizon: int = 64  # T: steps per env between two updates.
+    """Seconds after which the run ends; 0: no limit. The learning rate is annealed over the limit
+    that is reached first."""
+    horizon: int = 64  # Rollout length T: steps per env between two updates.
     minibatch_size: int = 0
-    """Samples per gradient step, filler counted; divides rows x horizon; 0: an eighth of them, a2c:
-    all. Of each rank: with N ranks a gradient step is made of N times as many.
+    """Samples per gradient step, including padding; must divide rows x horizon; 0: an eighth of
+    them, a2c: all. Each rank has minibatches of this size, so that with N ranks a gradient step
+    averages over N times as many samples.
     """
     microbatch_size: int = 1024
-    """Samples per backward pass on a CPU (what the caches hold); CUDA takes whole minibatches."""
-    update_epochs: int = 2  # Passes over each rollout.
-    optimizer: Literal["adam", "muon"] = "adam"  # muon: for matrices, with Adam for all else.
+    """Samples per backward pass on a CPU, so that they fit into its caches; CUDA uses whole
+    minibatches."""
+    update_epochs: int = 2  # Epochs per update: passes over each rollout.
+    optimizer: Literal["adam", "muon"] = "adam"
+    """Optimizer; muon: Muon for matrices and Adam for all other weights."""
     lr: Schedule = 1e-3
-    """Step size: a number, or points [[agent-steps, lr], ...] joined by straight lines."""
+    """Learning rate: a number, or points [[agent-steps, lr], ...] with linear interpolation."""
     anneal_lr: bool = True
-    """Let the step size fall to a tenth of lr, linearly over the run; points are taken as they
-    are."""
-    adam_eps: float = 1e-8  # Adam's denominator floor.
-    gamma: float = 0.98  # Discount per step.
-    gae_lambda: float = 0.95  # 0: one-step advantages; 1: whole returns.
+    """Whether the learning rate decreases linearly over the run, to a tenth of lr; points are used
+    as they are."""
+    adam_eps: float = 1e-8  # Epsilon in the denominator of Adam.
+    gamma: float = 0.98  # Discount factor per step.
+    gae_lambda: float = 0.95
+    """Lambda of GAE; 0: one-step advantages; 1: advantages from whole returns."""
     normalize_advantage: bool = True
-    """Give the advantages of each minibatch mean 0 and standard deviation 1."""
+    """Whether the advantages of each minibatch are scaled to mean 0 and standard deviation 1."""
     vtrace: bool = False
-    """Correct the advantages for what the policy has changed since the rollout, in every epoch
-    (IMPALA)."""
+    """Whether advantages are corrected, in every epoch, for changes of the policy since the rollout
+    (V-trace, IMPALA)."""
     vtrace_rho: float = 1.0
-    """vtrace: bound on the ratio of probabilities that weighs a step's own error."""
+    """vtrace: upper bound on the importance weights of the temporal-difference errors."""
     vtrace_c: float = 1.0
-    """vtrace: bound on the ratio that weighs what a step takes over from the next."""
+    """vtrace: upper bound on the importance weights of the traces to later steps."""
     asynchronous: bool = False
-    """Collect the next rollout during the update, with the weights before it; implies vtrace."""
-    value_coef: float = 1.0  # Weight of the value loss.
+    """Whether the next rollout is collected during an update, with the weights before that update;
+    implies vtrace."""
+    value_coef: float = 1.0  # Coefficient of the value loss.
     entropy_coef: Schedule = 0.01
-    """Weight of the entropy bonus: a number, or points [[agent-steps, weight], ...]."""
-    scale_rewards: bool = False  # Divide rewards by the root mean square of discounted returns.
-    max_grad_norm: float = 1.0  # Gradients are scaled down to this norm.
+    """Coefficient of the entropy bonus: a number, or points [[agent-steps, coefficient], ...]."""
+    scale_rewards: bool = False
+    """Whether rewards are divided by the root mean square of discounted returns."""
+    max_grad_norm: float = 1.0  # Largest norm of the gradient; larger ones are scaled down to it.
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """auto: bf16 on CUDA, and on CPUs with bf16 instructions where a start-up measurement of 50 ms
-    shows that it is faster; in runs too short to measure, wherever the instructions are.
+    """Precision of the policy. auto: bf16 on CUDA, and on CPUs with bf16 instructions if a start-up
+    measurement of 50 ms shows that it is faster; runs too short for that use bf16 wherever the
+    instructions exist.
     """
     compile: Literal["auto", "on", "off"] = "auto"
-    """Compile the loss with torch.compile; auto: on CUDA, for policies without memory."""
+    """Whether the loss is compiled with torch.compile; auto: on CUDA, for policies without memory.
+    """
     plan: Literal["eager", "arena", "compile", "cudagraph", "compile+cudagraph"] = "eager"
-    """How policies run in rollouts and evaluations; eager: as they stand. arena: in planned
-    memory, without allocations;
-    compile: through torch.compile; with cudagraph (on CUDA, where rollouts are graphs in any mode)
-        as a CUDA graph.
+    """Execution of policies in rollouts and evaluations. eager: as plain PyTorch; arena: in planned
+    memory, without allocations; compile: with torch.compile; cudagraph: as a CUDA graph (on CUDA,
+    rollouts are graphs in any mode).
     """
     deterministic: bool = False
-    """The same settings give the same bytes: nothing is decided by measuring at the start, the step
-    size follows total_timesteps alone, and CUDA takes only kernels that add up in a fixed order,
-    which are slower.
+    """Whether the same settings give the same bytes: start-up measurements decide nothing, the
+    learning rate depends on total_timesteps alone, and CUDA uses only kernels that sum in a fixed
+    order, which are slower.
     """
     threads: int = 0
-    """Threads that run the policy on a CPU; 0: all usable cores, or a rank's part of them."""
+    """CPU threads of the policy; 0: all usable cores, or the share of the rank."""
     rank_timeout_s: float = 600.0
-    """Under torchrun: a rank that lets the others wait longer is taken for lost."""
+    """Under torchrun: longest wait for a rank, in seconds, before it is considered lost."""
     tensor_parallel: int = 1
-    """Under torchrun: neighbouring ranks that share the columns of the pictures in an update, for
-    policies with convolutions whose pictures are too large for one device. It changes no result;
-    each rank collects with envs of its own as ever.
+    """Under torchrun: number of neighbouring ranks that split the columns of pictures in an update,
+    for policies with convolutions whose pictures are too large for one device. Results do not
+    change, and each rank still collects rollouts with its own envs.
     """
-    final_eval: bool = True  # Evaluate at the end where the env has an evaluation of its own.
+    final_eval: bool = True  # Whether the policy is evaluated at the end, by the env's evaluation.
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""
@@ -195,7 +200,7 @@ class TrainSection:
         schedules.check("train.entropy_coef", self.entropy_coef, zero=True)
         if self.tensor_parallel > 1 and self.compile == "on":
             raise ConfigError(
-                "train.compile is on: what ranks exchange cannot be compiled, set "
+                "train.compile is on: the exchange between ranks cannot be compiled: set "
                 "train.tensor_parallel to 1"
             )
         for name in ("gamma", "gae_lambda"):
@@ -208,8 +213,8 @@ class TrainSection:
         """Return the learning rate after this many agent-steps.
 
         Args:
-            agent_steps: of the run so far.
-            used: share of the budget that is used, 0 to 1.
+            agent_steps: agent-steps of the run so far.
+            used: used share of the budget, 0 to 1.
         """
         lr = schedules.value_at(self.lr, agent_steps)
         return lr * (1.0 - 0.9 * used) if self.anneal_lr and not isinstance(self.lr, tuple) else lr
@@ -217,28 +222,27 @@ class TrainSection:
     def of_algorithm(self, name: str) -> TrainSection:
         """Return the settings of another algorithm.
 
-        Shared settings keep their values, except defaults of this algorithm for which the other
-        has its own default: a preset was chosen without it.
+        Shared settings keep their values, unless the other algorithm has its own default: presets
+        are chosen for the default algorithm.
 
         Raises: ConfigError: an unknown algorithm.
         """
         kind = algorithms.get(name).section
-        taken = {field.name for field in dataclasses.fields(kind)} - own_defaults(name)
-        both = [field for field in dataclasses.fields(self) if field.name in taken]
-        kept = {
+        shared = {field.name for field in dataclasses.fields(kind)} - own_defaults(name)
+        values = {
             field.name: value
-            for field in both
-            if (value := getattr(self, field.name)) != field.default
+            for field in dataclasses.fields(self)
+            if field.name in shared and (value := getattr(self, field.name)) != field.default
         }
         return typing.cast(
-            TrainSection, replace_from_table(kind(), kept | {"algorithm": name}, "train")
+            TrainSection, replace_from_table(kind(), values | {"algorithm": name}, "train")
         )
 
 
 def own_defaults(algorithm: str) -> set[str]:
-    """Return which settings of all algorithms have another default in this one.
+    """Return the names of the shared settings for which this algorithm has its own default.
 
-    Raises: ConfigError for an unknown algorithm.
+    Raises: ConfigError: an unknown algorithm.
     """
     shared = {field.name: field.default for field in dataclasses.fields(TrainSection)}
     fields = dataclasses.fields(algorithms.get(algorithm).section)
@@ -249,45 +253,48 @@ def own_defaults(algorithm: str) -> set[str]:
 
 @dataclasses.dataclass(frozen=True)
 class PolicySection:
-    """The network."""
+    """Settings of the network."""
 
     kind: str = "auto"
-    """auto: cnn where a row has a picture of bytes, object_set where a C env has sets of objects,
-    else mlp. Or convnext, for pictures too; or your own nn.Module, as module:Class.
+    """Kind of network; auto: cnn if a row contains a picture of bytes, object_set if a C env has
+    sets of objects, else mlp. Others: convnext, also for pictures; your own nn.Module, as
+    module:Class.
     """
     map: tuple[str, ...] = ()
-    """Several policies, NAME=AGENT,AGENT each: for agent types (tag_grid: taggers=tagger
-    runner=runner), agents of a parallel env by name, rows of an env by number, or row groups. Each
-    agent has one policy. Or module:function, which is given each agent's name (C envs: its row) and
-    returns its policy's. Empty: one policy per row group.
+    """Assignment of agents to several policies, as NAME=AGENT,AGENT. AGENT: an agent type
+    (tag_grid: taggers=tagger runner=runner), the name of an agent of a parallel env, a row number
+    of an env, or a row group. Each agent has one policy. Or module:function, which takes the name
+    of an agent (C envs: its row) and returns the name of its policy. Empty: one policy per row
+    group.
     """
     channels: tuple[int, ...] = (
         32,
         64,
         64,
     )
-    """cnn: widths of the convolutions; convnext: of the stages."""
-    depths: tuple[int, ...] = ()  # convnext: blocks of each stage; empty: one each.
+    """Channels of the layers (cnn: convolutions; convnext: stages)."""
+    depths: tuple[int, ...] = ()  # convnext: number of blocks of each stage; empty: one each.
     drop_path: float = 0.0
-    """convnext: share of samples that the last block leaves out while learning, less in earlier
-    ones."""
-    hidden: tuple[int, ...] = (64, 64)  # Widths of the MLP, or of the trunk behind the encoders.
+    """convnext: probability, in training, that the last block is skipped for a sample (stochastic
+    depth); earlier blocks have lower ones."""
+    hidden: tuple[int, ...] = (64, 64)  # Widths of the MLP, or of the trunk after the encoders.
     memory: Literal["none", "mingru", "lstm"] = "none"
-    """What the policy remembers of an episode: a recurrent cell, or nothing."""
+    """Recurrent cell with which the policy remembers earlier steps of an episode."""
     memory_layers: int = 0
-    """Cells one behind the other; 0: 2 of mingru (one alone cannot recall what came when), 1 of
-    lstm."""
+    """Number of stacked recurrent cells; 0: 2 for mingru (a single one cannot recall the order of
+    events), 1 for lstm."""
     joint: bool = False
-    """One softmax over all combinations of a MultiDiscrete action, instead of one per part."""
+    """Whether one softmax covers all combinations of a MultiDiscrete action, instead of one softmax
+    per part."""
     object_hidden: int = 32  # object_set: width of the first layer of each object encoder.
-    object_width: int = 64  # object_set: features that each kind of object is pooled into.
+    object_width: int = 64  # object_set: number of features of each kind of object after pooling.
     object_attention: tuple[str, ...] = ()
-    """object_set: fields whose objects are pooled by attention, not by a maximum, as typed_partners
-        of drive.
+    """object_set: fields whose objects are pooled by attention instead of the maximum, such as
+    typed_partners of drive.
     """
     normalize: bool = True
-    """Scale Box observations, by their bounds or by what the run has seen; not those of
-    object_set."""
+    """Whether Box observations are scaled, by their bounds or by the statistics of the run;
+    object_set does not scale."""
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""
@@ -308,23 +315,23 @@ class PolicySection:
             check_widths(f"policy.{name}", (getattr(self, name),))
         if self.memory_layers > 1 and self.memory == "none" and ":" not in self.kind:
             raise ConfigError(
-                f"policy.memory_layers is {self.memory_layers}, but policy.memory is none: say "
+                f"policy.memory_layers is {self.memory_layers}, but policy.memory is none: use "
                 "--policy.memory mingru or lstm, or set it to 0"
             )
 
 
 @dataclasses.dataclass(frozen=True)
 class RoleSection:
-    """The part of a policy in its run.
+    """Settings of a single policy.
 
-    These are keys of [policies.NAME], next to those of `policy` and `train`.
+    These are keys of [policies.NAME], in addition to those of `policy` and `train`.
     """
 
-    to_train: bool = True  # False: the policy stays as it is.
+    to_train: bool = True  # Whether the policy is trained.
     opponent: tuple[str, ...] = ()
-    """The policy is that of another run, and is not trained: a run, a checkpoint, or a pool of
-    these. A folder of checkpoints is a pool too; one of a pool is drawn for each episode of each
-    env.
+    """Trained policies to use instead, without training them: a run, a checkpoint, or a pool of
+    several. A folder of checkpoints is a pool too; one policy of the pool is drawn for each episode
+    of each env.
     """
 
     @property
@@ -351,45 +358,45 @@ class PolicySettings:
 
 @dataclasses.dataclass(frozen=True)
 class LogSection:
-    """Where the run leaves its files and what it prints."""
+    """Settings of the run's files and of its output."""
 
-    folder: Path = Path("runs")  # Run folders are made in here.
+    folder: Path = Path("runs")  # Folder in which run folders are made.
     name: str = ""  # Name of the run folder; empty: env, date and seed.
     checkpoint_interval_s: float = 60.0  # Seconds between checkpoints; 0: after every update.
-    keep_checkpoints: int = 3  # Older ones are removed.
+    keep_checkpoints: int = 3  # Number of checkpoints to keep; older ones are removed.
     dashboard: Literal["auto", "rich", "plain", "off"] = "auto"
-    """auto: rich on a terminal, else plain lines."""
+    """Output in the terminal; auto: rich in a terminal, else plain lines."""
     print_interval_s: float = 5.0
-    """Seconds between plain lines, looks at CPU and memory, and lines for wandb."""
+    """Seconds between plain lines, samples of CPU and memory use, and wandb records."""
     tensorboard: bool = False
-    """Also write metrics (of every update) and settings for TensorBoard; needs the extra
-    tensorboard."""
+    """Whether the metrics of every update and the settings are written for TensorBoard; needs the
+    extra tensorboard."""
     wandb: Literal["off", "offline", "online"] = "off"
-    """Also give the metrics to Weights & Biases, offline: into the run folder only; needs the extra
-    wandb.
+    """Whether metrics are logged to Weights & Biases; offline: into the run folder only. Needs the
+    extra wandb.
     """
-    wandb_project: str = "puffervec"  # Where Weights & Biases shows the run.
+    wandb_project: str = "puffervec"  # Project of the run in Weights & Biases.
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainConfig:
-    """A whole run: what `Trainer` takes, a TOML file says and a checkpoint keeps."""
+    """The config of a whole run, as in `Trainer`, a TOML file and a checkpoint."""
 
     target: str  # Name of a C env, Gymnasium id or module:factory.
     env: Any
-    """The C env's own config dataclass, or a dict with the keyword arguments of what makes a Python
-    env."""
+    """The config dataclass of a C env, or a dict with the keyword arguments of a Python env's
+    factory."""
     vec: VecSection = VecSection()
     train: TrainSection = dataclasses.field(
         default_factory=lambda: algorithms.get(algorithms.DEFAULT).section()
     )
     policy: PolicySection = PolicySection()
     policies: Mapping[str, Table] = dataclasses.field(default_factory=dict)
-    """By policy: what differs from train and policy."""
+    """Settings of single policies by name, where they differ from train and policy."""
     ray: RaySection = RaySection()
     log: LogSection = LogSection()
     creator: Callable[..., Any] | None = None
-    """What makes a Python env where target, its name, does not lead to it."""
+    """The factory of a Python env, if it cannot be imported by the name in target."""
 
     @classmethod
     def of(cls, target: str | Callable[..., Any], **tables: Table) -> TrainConfig:
@@ -404,7 +411,7 @@ class TrainConfig:
                 policy), ray, log.
 
         Raises:
-            ConfigError: an unknown env, table or key, or a value of another kind.
+            ConfigError: an unknown env, table or key, or a value of the wrong type.
         """
         config = cls.bare(target)
         return config.merged(targets.training_of(config.target).preset or targets.GENERIC).merged(
@@ -415,7 +422,7 @@ class TrainConfig:
     def bare(cls, target: str | Callable[..., Any]) -> TrainConfig:
         """Return the config of an env without its preset.
 
-        This makes no env but imports modules.
+        This imports modules, but makes no env.
 
         Raises: ConfigError: an unknown env.
         """
@@ -439,21 +446,21 @@ class TrainConfig:
     def learned_envs(self) -> int:
         """Number of envs whose rows an update of a rank learns from.
 
-        They are those of the vec env, or of the hosts whose segments the update takes.
+        They belong to the vec env, or to the hosts whose segments the update uses.
         """
         return self.vec.num_envs * self.ray.learned_segments
 
     def without_ray(self) -> TrainConfig:
-        """Return the config of a run that plays on its own machine."""
+        """Return the config with rollouts on the run's own machine."""
         return dataclasses.replace(self, ray=dataclasses.replace(self.ray, address=""))
 
     def merged(self, tables: Mapping[str, Table]) -> TrainConfig:
-        """Return a copy with the given tables laid over this config.
+        """Return a copy with the values of the tables.
 
-        A setting that is given for all policies replaces what this config has for single ones, and
-        a new `policy.map` drops the tables of policies that it does not name.
+        A setting for all policies replaces the settings of single policies in this config, and a
+        new `policy.map` drops the tables of policies that it does not name.
 
-        Raises: ConfigError naming the unknown table or key, or the value that does not fit.
+        Raises: ConfigError: names the unknown table or key, or the invalid value.
         """
         changes = {}
         for section, table in tables.items():
@@ -478,7 +485,7 @@ class TrainConfig:
         return merged
 
     def _policies_without(self, tables: Mapping[str, Table]) -> dict[str, dict[str, Any]]:
-        """Return the tables of single policies, without what `tables` sets for all of them."""
+        """Return the tables of single policies, without the keys that `tables` sets for all."""
         common = {
             str(key).replace("-", "_")
             for section in ("train", "policy")
@@ -492,19 +499,19 @@ class TrainConfig:
         names = set(self.policies)
         if "map" in common and (mapped := tuple(tables["policy"]["map"])) != self.policy.map:
             names &= {str(entry).partition("=")[0] for entry in mapped}
-        kept = {
+        single = {
             name: {
                 key: self.policies[name][key] for key in self.policies[name] if key not in common
             }
             for name in names
         }
-        return {name: kept[name] for name in self.policies if kept.get(name)}
+        return {name: single[name] for name in self.policies if single.get(name)}
 
     def of_policy(self, name: str) -> PolicySettings:
         """Return the settings of a policy.
 
-        Raises: ConfigError where its table has an unknown key, one of the run, or a value of
-            another kind.
+        Raises: ConfigError: its table has an unknown key, a setting of the run, or a value of the
+            wrong type.
         """
         table, train = dict(self.policies.get(name, {})), self.train
         if "algorithm" in table:
@@ -524,23 +531,23 @@ class TrainConfig:
         for key, value in table.items():
             if key in OF_THE_RUN or key == "map":
                 raise ConfigError(
-                    f"policies.{name}.{key}: {key} is the same for all policies: give "
+                    f"policies.{name}.{key}: {key} is the same for all policies: set "
                     f"{known[key]}.{key}"
                 )
             if key not in known:
                 allowed = [*(known.keys() - OF_THE_RUN - {"map"}), "algorithm"]
                 raise ConfigError(f"unknown key policies.{name}.{key}{suggest(key, allowed)}")
             changes[known[key]][key] = value
-        found = {
+        merged = {
             section: _override_for_policy(part, changes[section], f"policies.{name}")
             for section, part in sections.items()
         }
-        if found["role"].opponent and table.get("to_train"):
+        if merged["role"].opponent and table.get("to_train"):
             raise ConfigError(
                 f"policies.{name}.to_train is true, but an opponent is not trained: leave one of "
                 "them out"
             )
-        return PolicySettings(**found)
+        return PolicySettings(**merged)
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """Return the config as plain tables of JSON values, the inverse of `merged`."""
@@ -552,7 +559,7 @@ class TrainConfig:
         return plain | {"policies": _plain(self.policies)}
 
     def check(self) -> None:
-        """Raise ConfigError for values that cannot work, as far as can be known without the env."""
+        """Raise ConfigError for values that cannot work, as far as known without making the env."""
         _check_whole("log", self.log)
         _check_whole("ray", self.ray)
         self.ray.check()
@@ -595,7 +602,7 @@ class TrainConfig:
     def check_batch(self, rows: int) -> int:
         """Return the number of minibatches per epoch for `rows` rows over all halves.
 
-        Raises: ConfigError where minibatch_size does not divide rows x horizon.
+        Raises: ConfigError: minibatch_size does not divide rows x horizon.
         """
         batch, size = rows * self.train.horizon, self.train.minibatch_size
         if size == 0:
@@ -611,7 +618,7 @@ class TrainConfig:
 
 
 def _check_whole(section: str, settings: Any) -> None:
-    """Raise ConfigError for a count that is not a whole number; a TOML file may hold anything."""
+    """Raise ConfigError for a count that is not a whole number, which a TOML file may contain."""
     for setting in dataclasses.fields(settings):
         value = getattr(settings, setting.name)
         if setting.type in ("int", int) and (
@@ -621,13 +628,13 @@ def _check_whole(section: str, settings: Any) -> None:
 
 
 def check_layers(layers: int) -> None:
-    """Raise ConfigError where `policy.memory_layers` is not a reasonable number of cells."""
+    """Raise ConfigError if `policy.memory_layers` is not a reasonable number of cells."""
     if not 0 <= layers <= MOST_LAYERS:
         raise ConfigError(f"policy.memory_layers is {layers}: must be 0 to {MOST_LAYERS}")
 
 
 def check_widths(key: str, widths: tuple[int, ...]) -> None:
-    """Raise ConfigError unless these are some widths of layers that a machine can hold."""
+    """Raise ConfigError unless the number of layers and their widths are reasonable."""
     if not 1 <= len(widths) <= MOST_WIDTHS:
         raise ConfigError(f"{key} has {len(widths)} widths: must have 1 to {MOST_WIDTHS}")
     if not all(1 <= width <= WIDEST for width in widths):
@@ -635,19 +642,19 @@ def check_widths(key: str, widths: tuple[int, ...]) -> None:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as it stands in a message: its repr, of a length that people read."""
+    """Return the repr of a value for a message, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
 
 
 def check_json(settings: Table) -> None:
-    """Raise ConfigError unless the settings of a Python env can be kept in a run folder."""
+    """Raise ConfigError unless the settings of a Python env can be saved with a run."""
     for name, value in settings.items():
         try:
             json.dumps(value)
         except (TypeError, ValueError):
             raise ConfigError(
-                f"env.{name} is {value!r}: settings are kept with the run, so give numbers, text, "
+                f"env.{name} is {value!r}: settings are saved with the run, so use numbers, text, "
                 "true, false, or lists and tables of these, and bind other objects to the "
                 "callable (functools.partial)"
             ) from None
@@ -668,14 +675,14 @@ _hints = functools.cache(typing.get_type_hints)
 
 
 def hints_of(instance: Any) -> dict[str, Any]:
-    """Return the type of each field of a dataclass's instance."""
+    """Return the type of each field of a dataclass instance."""
     kind: Any = type(instance)
-    found: dict[str, Any] = _hints(kind)
-    return found
+    hints: dict[str, Any] = _hints(kind)
+    return hints
 
 
 def _override_for_policy(section: Any, table: Table, path: str) -> Any:
-    """Lay a policy's own settings over a section. Where a list is wanted, one value will do."""
+    """Return a section with the settings of one policy; a single value becomes a list if needed."""
     hints = hints_of(section)
     lists = {
         key
@@ -690,18 +697,18 @@ def _override_for_policy(section: Any, table: Table, path: str) -> Any:
 def replace_from_table(instance: Any, table: Table, path: str) -> Any:
     """Return `instance` (a dataclass) with the table's values, checked against its type hints.
 
-    Values that it took from its own preset (`unresolved`) are resolved again, since the table may
-    choose another preset.
+    Values that came from a preset of the instance (`unresolved`) are resolved again, since the
+    table may choose another preset.
 
-    Raises: ConfigError naming `path.key`.
+    Raises: ConfigError: names `path.key`.
     """
     hints = hints_of(instance)
     names = [field.name for field in dataclasses.fields(instance)]
     changes = dict(getattr(instance, "unresolved", {}))
-    for given, value in table.items():
-        (key,) = renamed(instance, {str(given).replace("-", "_"): value})
+    for name, value in table.items():
+        (key,) = renamed(instance, {str(name).replace("-", "_"): value})
         if key not in names:
-            raise ConfigError(f"unknown key {path}.{given}{suggest(key, names)}")
+            raise ConfigError(f"unknown key {path}.{name}{suggest(key, names)}")
         changes[key] = convert(value, hints[key], f"{path}.{key}")
     try:
         return dataclasses.replace(instance, **changes)
@@ -712,7 +719,7 @@ def replace_from_table(instance: Any, table: Table, path: str) -> Any:
 
 
 def suggest(name: str, known: list[str]) -> str:
-    """Return `: did you mean X?`, or a list of what is known where nothing is close."""
+    """Return `: did you mean X?`, or a list of the known names if none is similar."""
     close = difflib.get_close_matches(name, known, n=1)
     return f": did you mean {close[0]}?" if close else f": known are {', '.join(sorted(known))}"
 
@@ -735,10 +742,12 @@ def _plain(value: Any) -> Any:
 
 
 def convert(value: Any, hint: Any, key: str) -> Any:
-    """Return a TOML or JSON value as the type that `hint` asks for.
+    """Convert a TOML or JSON value to the type `hint`.
 
-    Raises: ConfigError naming `key`, the value and what is allowed. Nothing is cast silently,
-    except 2 -> 2.0, 1e6 -> 1000000 where no digit is lost, text -> Path and list -> tuple.
+    Nothing is cast silently, except 2 -> 2.0, 1e6 -> 1000000 if no digit is lost, text -> Path and
+    list -> tuple.
+
+    Raises: ConfigError: names `key`, the value and what is allowed.
     """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
@@ -795,7 +804,7 @@ def _fits_a_double(value: float) -> bool:
 
 
 def describe(hint: Any) -> str:
-    """Return a type hint in words: `"auto" or an integer`."""
+    """Describe a type hint in words: `"auto" or an integer`."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint == Schedule:
         return "a number or points"

@@ -22,10 +22,9 @@ class A2CSection(TrainSection):
     """A2C: one gradient step per rollout along the policy gradient."""
 
     usual_minibatches: ClassVar[int] = 1
-    horizon: int = 8  # T: steps per env between two updates.
-    update_epochs: int = 1  # Passes over each rollout; more than 1 need vtrace.
-    gae_lambda: float = 1.0  # 0: one-step advantages; 1: whole returns.
-    # Give the advantages of each minibatch mean 0 and standard deviation 1.
+    horizon: int = 8
+    update_epochs: int = 1  # Epochs per update: passes over each rollout; more than 1 need vtrace.
+    gae_lambda: float = 1.0
     normalize_advantage: bool = False
 
     def check(self) -> None:

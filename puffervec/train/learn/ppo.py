@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 class PPOSection(TrainSection):
     """PPO: clipped probability ratios."""
 
-    clip: float = 0.2  # Bound on the change of an action's probability ratio.
-    value_clip: float = 0.0  # Bound on the change of a value per update; 0: none.
-    target_kl: float = 0.0  # Stop the epochs of an update once the mean KL exceeds this; 0: never.
+    clip: float = 0.2  # Clipping range of the probability ratio, epsilon.
+    value_clip: float = 0.0  # Largest change of a value prediction per update; 0: no limit.
+    target_kl: float = 0.0
+    """Mean KL divergence after which no further epochs of an update are run; 0: no limit."""
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""

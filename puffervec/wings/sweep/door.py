@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from puffervec.commands.plot import new_figure, save, style_axis
-from puffervec.commands.train import own_code
+from puffervec.commands.train import code_flags
 from puffervec.commands.verb import Stoppable, StopSignals, Verb
 from puffervec.contract.drawing import BLUE
 from puffervec.errors import ConfigError, MissingExtraError
@@ -590,7 +590,7 @@ def print_results(summary: Mapping[str, Any], config: TrainConfig) -> None:
         "puffer-train",
         "eval",
         winner["where"].partition(":")[2] or winner["run"],
-        *own_code(config),
+        *code_flags(config),
     )
 
 
