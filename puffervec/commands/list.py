@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train list`: list what can be chosen, with a description of each item.
+"""`puffer-train list`: list the available envs, policies etc. with a description of each.
 
 It runs in the learner and makes no env. Descriptions are the first sentences of docstrings, so
 there is no second text to maintain.
@@ -26,18 +26,18 @@ from puffervec.train.config import algorithms
 from puffervec.train.config.target import GENERIC
 
 ABOUT = """\
-Prints the envs, policies, algorithms, memories, optimizers and presets there are, with what they
-are."""
+Prints the available envs, policies, algorithms, memories, optimizers and presets, each with a
+description."""
 Rows = list[dict[str, str]]
 NO_DOCSTRING = "No description: its module has no docstring."
 OPTIMIZERS = {
     "adam": "Adam as one kernel over all weights.",
-    "muon": "Muon for matrices, Adam for all else; slower steps, fewer of them.",
+    "muon": "Muon for matrices, Adam for all other weights; fewer, but slower steps.",
 }
 
 
 def everything() -> dict[str, Rows]:
-    """Return tables by name: rows of text by column."""
+    """Return all tables by name, as rows of text by column."""
     return {
         "envs": envs(),
         "policies": policies(),
@@ -51,7 +51,7 @@ def everything() -> dict[str, Rows]:
 
 
 def envs() -> Rows:
-    """Return the C envs, built-in and of installed packages; a broken one has its error."""
+    """Return the C envs, built-in and of installed packages, with the error of a broken one."""
     rows = []
     for name in puffervec.envs.names():
         try:
@@ -61,16 +61,16 @@ def envs() -> Rows:
         except (PuffervecError, ImportError) as error:
             what, package, preset = " ".join(str(error).split()), "?", "?"
         rows.append({"env": name, "from": package, "preset": preset, "what": what})
-    some = "Any Gymnasium id, or module:factory for an env of yours."
+    other = "Any Gymnasium id, or module:factory for your own env."
     return [
         *rows,
-        {"env": "CartPole-v1, ...", "from": "gymnasium", "preset": "generic", "what": some},
+        {"env": "CartPole-v1, ...", "from": "gymnasium", "preset": "generic", "what": other},
     ]
 
 
 def _description(env: NativeEnv) -> str:
     """Return the first sentence of the docstring of an env's build module, else of its config."""
-    generated = f"{env.config.__name__}("  # where a dataclass has no docstring of its own
+    generated = f"{env.config.__name__}("  # Docstring of a dataclass that defines none.
     own = "" if (env.config.__doc__ or "").startswith(generated) else first_sentence(env.config)
     return first_sentence(inspect.getmodule(env.build)) or own or NO_DOCSTRING
 
@@ -79,10 +79,10 @@ def policies() -> Rows:
     """Return the kinds of policies."""
     from puffervec.train.policies.registry import kinds
 
-    named = {name: first_sentence(made) for name, made in kinds().items()}
-    named = {"auto": "The one that fits the env's observations."} | named
-    named["module:Class"] = "An nn.Module of yours, see puffervec.train.policies.protocol."
-    return [{"policy.kind": name, "what": what} for name, what in named.items()]
+    descriptions = {"auto": "The one that fits the env's observations."}
+    descriptions |= {name: first_sentence(maker) for name, maker in kinds().items()}
+    descriptions["module:Class"] = "Your own nn.Module, see puffervec.train.policies.protocol."
+    return [{"policy.kind": name, "what": what} for name, what in descriptions.items()]
 
 
 def learners() -> Rows:
@@ -96,7 +96,7 @@ def learners() -> Rows:
         rows.append({"train.algorithm": name, "what": what})
     return [
         *rows,
-        {"train.algorithm": "module:NAME", "what": "A puffervec.train.Algorithm of yours."},
+        {"train.algorithm": "module:NAME", "what": "Your own puffervec.train.Algorithm."},
     ]
 
 
@@ -105,16 +105,16 @@ def memories() -> Rows:
     from puffervec.train.policies.memory import MEMORIES
 
     kinds = [
-        {"policy.memory": name, "what": first_sentence(made)} for name, made in MEMORIES.items()
+        {"policy.memory": name, "what": first_sentence(maker)} for name, maker in MEMORIES.items()
     ]
-    return [{"policy.memory": "none", "what": "Acts on what it sees now."}, *kinds]
+    return [{"policy.memory": "none", "what": "Acts on the current observation alone."}, *kinds]
 
 
 def presets() -> Rows:
-    """Return the settings that envs have where no flag gives others."""
+    """Return the preset of each env: the settings that apply unless flags override them."""
     tables: dict[str, Mapping[str, Mapping[str, Any]]] = {}
     for name in puffervec.envs.names():
-        with contextlib.suppress(PuffervecError, ImportError):  # `envs` says why
+        with contextlib.suppress(PuffervecError, ImportError):  # `envs` lists the error.
             tables[name] = puffervec.envs.get(name).training.preset
     tables = {name: table for name, table in tables.items() if table} | {
         "generic (all other envs)": GENERIC
@@ -123,14 +123,14 @@ def presets() -> Rows:
 
 
 def first_sentence(thing: Any) -> str:
-    """Return the first sentence of a docstring, "" where there is none.
+    """Return the first sentence of a docstring, "" if there is none.
 
-    Of a function that makes something, only what it returns: "Return a GRU." becomes "A GRU.".
+    For a function only the object that it returns: "Return a GRU." becomes "A GRU.".
     """
     text = " ".join((inspect.getdoc(thing) or "").split())
     text = re.sub(r"^Return (\w)", lambda match: match[1].upper(), text)
-    found = re.match(r".*?(?<!al)[.;](?= |$)", re.sub(r"\s*\([^()]*\)", "", text))
-    return (found[0].rstrip(";") if found else text).rstrip(".") + "." if text else ""
+    sentence = re.match(r".*?(?<!al)[.;](?= |$)", re.sub(r"\s*\([^()]*\)", "", text))
+    return (sentence[0].rstrip(";") if sentence else text).rstrip(".") + "." if text else ""
 
 
 def _settings(table: Mapping[str, Mapping[str, Any]]) -> str:
@@ -147,11 +147,11 @@ def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
             yield path + key, value
 
 
-def as_tables(found: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
-    """Return the tables as text, the last column wrapped."""
+def as_tables(tables: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
+    """Return the tables as text, with the last column wrapped."""
     width = min(160, max(80, shutil.get_terminal_size((120, 24)).columns))
     lines = []
-    for title, rows in found.items():
+    for title, rows in tables.items():
         cells = [list(rows[0]), *(list(row.values()) for row in rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
         indent = 2 + sum(w + 2 for w in widths)
@@ -168,11 +168,11 @@ def as_tables(found: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
 
 def options(parser: Parser) -> None:
     """Declare the flags of list."""
-    parser.flag("--json", "one JSON object instead of tables")
+    parser.flag("--json", "print one JSON object instead of tables")
 
 
 def run(args: list[str], signals: StopSignals) -> None:
-    """`puffer-train list`."""
+    """Run `puffer-train list`."""
     as_json = VERB.parse(args).json
     print(json.dumps(everything(), indent=2) if as_json else as_tables(everything()))
 
@@ -180,7 +180,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 VERB = Verb(
     "list",
     "[--json]",
-    "the envs, policies, algorithms, memories, optimizers and presets there are",
+    "available envs, policies, algorithms, memories, optimizers and presets",
     ABOUT,
     run,
     options,

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train play`: play one agent of a run's env in the browser, among trained ones."""
+"""`puffer-train play`: play one agent of a run's env in the browser, among trained agents."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from puffervec.train.config.target import env_spec, evaluation_config, native_en
 ABOUT = """\
 Serves a page on which you play one agent by keyboard or touch, at the pace of the env, while the
 policies of a run play the others; then the policy plays the same agent in the same episode, and
-both scores are shown. An ENV alone acts at random, or as --baseline says. The page is for this
-machine alone, as that of watch. Ctrl-C ends it. In drive --seed is the number of the scene."""
+both scores are shown. With an ENV instead of a run, the others act randomly or by --baseline. Like
+that of watch, the page can be opened only on this machine. Ctrl-C ends it. In drive, --seed is the
+number of the scene."""
 
 
 def options(parser: Parser) -> None:
@@ -28,16 +29,16 @@ def options(parser: Parser) -> None:
 
 
 def run(args: list[str], signals: StopSignals) -> None:
-    """`puffer-train play RUN`."""
+    """Run `puffer-train play RUN`."""
     from puffervec.viewing.web.play import Game, play
     from puffervec.viewing.web.serve import Server
 
-    asked = VERB.parse(args)
-    check_port(asked.port)
-    request = PlayerRequest(asked.target, **player_fields(asked))
+    parsed = VERB.parse(args)
+    check_port(parsed.port)
+    request = PlayerRequest(parsed.target, **player_fields(parsed))
     if is_env(request.target) and request.baseline is None:
         request = dataclasses.replace(request, baseline="random")
-    server = Server(asked.host, asked.port)
+    server = Server(parsed.host, parsed.port)
     player = find_player(request, adapt_config)
     env_spec(player.config)
     env = native_env(player.config.target)
@@ -50,15 +51,14 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 def adapt_config(config: TrainConfig) -> TrainConfig:
-    """Return a run's config as it is evaluated.
+    """Return the evaluation config of a run.
 
-    Raises: ConfigError: an env that cannot be played.
+    Raises: ConfigError: the env cannot be played.
     """
     native = native_env(config.target)
     if native is None or native.drawing is None or native.keys is None:
         raise ConfigError(
-            f"{config.target} does not say how it is drawn and played by keys (drawing and keys "
-            "of NativeEnv)"
+            f"{config.target} cannot be played: it must define drawing and keys of NativeEnv"
         )
     return evaluation_config(config)
 

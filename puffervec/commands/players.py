@@ -30,27 +30,29 @@ from puffervec.workers.python.creators import Creator, named
 class PlayerRequest:
     """The requested actor: a run's policies, or a baseline."""
 
-    target: str  # a run, a checkpoint, latest, or an env
+    target: str  # A run, a checkpoint, latest, or an env.
     baseline: str | None = None
     seed: int = 0
     device: str = "cpu"
     deterministic: bool = True
-    code: tuple[
-        str | None, ...
-    ] = ()  # env and policy as the user has named them, so that they may be imported
-    env_flags: tuple[str, ...] = ()  # --env.NAME VALUE ..., as given
-    opponents: tuple[str, ...] = ()  # NAME=WHO, as given
-    progress: bool = False  # tell on standard error how much is done
+    code: tuple[str | None, ...] = ()  # Env and policy that the user named, which may be imported.
+    env_flags: tuple[str, ...] = ()  # --env.NAME VALUE ..., unparsed.
+    opponents: tuple[str, ...] = ()  # NAME=WHO, unparsed.
+    progress: bool = False  # Whether to print progress to standard error.
 
 
 @dataclass(frozen=True)
 class Player:
     """An actor and the env in which it acts.
 
-    config: of the run or env, with the settings to play with. label: the run, checkpoint or
-    baseline. folder: of the run whose policies act; None for a baseline, and for a checkpoint that
-    lies elsewhere. checkpoint: its name, "" for a baseline.
-    trained: the config with which it was trained; None for a baseline.
+    Attributes:
+        config: config of the run or env, with the settings for playing.
+        actor: the actor.
+        label: name of the run, checkpoint or baseline.
+        folder: folder of the run whose policies act; None for a baseline, and for a checkpoint
+            outside a run folder.
+        checkpoint: name of the checkpoint, "" for a baseline.
+        trained: the config with which it was trained; None for a baseline.
     """
 
     config: TrainConfig
@@ -65,74 +67,74 @@ def add_player(parser: Parser) -> None:
     """Declare the flags that choose the actor and the env; Verb.parse collects the env's flags."""
     # fmt: off
     flag = parser.flag
-    flag("--env.NAME VALUE", "settings of the env, over those of the run")
+    flag("--env.NAME VALUE", "settings of the env, which override those of the run")
     flag("--scenes WHAT", "short for --env.scenes")
-    flag("--baseline WHO", "who acts or is compared: random, what the env brings (drive: stop, "
-         "lane-follow, idm, log, expert), or module:Class for an actor of yours "
+    flag("--baseline WHO", "baseline that acts or is compared: random, one of the env's baselines "
+         "(drive: stop, lane-follow, idm, log, expert), or module:Class for your own actor "
          "(puffervec.contract.evaluation.Actor)")
-    flag("--opponent NAME=WHO", "the policy NAME is played by a baseline (random), or by that of "
-         "another run; any number of these", action="append", default=[])
+    flag("--opponent NAME=WHO", "let a baseline (random) or the policy of another run act in place "
+         "of the policy NAME; repeatable", action="append", default=[])
     add_code(parser)
-    flag("--seed N", "of envs and of drawn actions [default: %(default)s]",
+    flag("--seed N", "seed of envs and of sampled actions [default: %(default)s]",
          type=flags.at_least(0), default=0)
-    flag("--device NAME", "auto, cpu, cuda or cuda:N [default: %(default)s]", default="cpu")
-    flag("--sample", "draw actions instead of taking the likeliest one")
-    flag("--progress", "print how much is done on standard error, for programs: lines of "
+    flag("--device NAME", "device: auto, cpu, cuda or cuda:N [default: %(default)s]", default="cpu")
+    flag("--sample", "sample actions instead of choosing the most probable ones")
+    flag("--progress", "print progress to standard error, for programs: lines such as "
          '"progress evaluating 0.250"')
     parser.set_defaults(env_flags=())
     # fmt: on
 
 
 def add_code(parser: Parser) -> None:
-    """Declare --env and --policy, which name code of the user's that may be imported."""
+    """Declare --env and --policy, which name the user's code that may be imported."""
     # fmt: off
     flag = parser.flag
-    flag("--env MODULE:FACTORY", "the run's env where it is code of yours, which is imported only "
+    flag("--env MODULE:FACTORY", "env of the run, if it is your own code, which is imported only "
          "if you name it")
-    flag("--policy MODULE:CLASS", "the run's policy, likewise")
+    flag("--policy MODULE:CLASS", "policy of the run, if it is your own code")
     # fmt: on
 
 
-def player_fields(asked: argparse.Namespace) -> dict[str, Any]:
-    """Return the values of a PlayerRequest, all but the target, from parsed arguments."""
+def player_fields(parsed: argparse.Namespace) -> dict[str, Any]:
+    """Return the values of a PlayerRequest, except the target, from parsed arguments."""
     return {
-        "baseline": asked.baseline,
-        "seed": asked.seed,
-        "device": asked.device,
-        "deterministic": not asked.sample,
-        "code": (asked.env, asked.policy),
-        "env_flags": asked.env_flags,
-        "opponents": tuple(asked.opponent),
-        "progress": asked.progress,
+        "baseline": parsed.baseline,
+        "seed": parsed.seed,
+        "device": parsed.device,
+        "deterministic": not parsed.sample,
+        "code": (parsed.env, parsed.policy),
+        "env_flags": parsed.env_flags,
+        "opponents": tuple(parsed.opponent),
+        "progress": parsed.progress,
     }
 
 
-def player_words(asked: argparse.Namespace) -> list[str]:
-    """Return the flags that `player_fields` has read, for another command line."""
-    words = [*asked.env_flags, *(["--sample"] if asked.sample else [])]
+def player_words(parsed: argparse.Namespace) -> list[str]:
+    """Return the flags that `player_fields` reads, as words for another command line."""
+    words = [*parsed.env_flags, *(["--sample"] if parsed.sample else [])]
     for flag in ("baseline", "env", "policy", "seed", "device"):
-        if getattr(asked, flag) is not None:
-            words += [f"--{flag}", str(getattr(asked, flag))]
-    return words + [word for who in asked.opponent for word in ("--opponent", who)]
+        if getattr(parsed, flag) is not None:
+            words += [f"--{flag}", str(getattr(parsed, flag))]
+    return words + [word for who in parsed.opponent for word in ("--opponent", who)]
 
 
 def progress_of(request: PlayerRequest) -> AbstractContextManager[None]:
-    """Return a block in which progress is printed where that was asked for."""
+    """Return a context that prints progress if the request says so."""
     return progress_to(ProgressLines() if request.progress else None)
 
 
 def find_player(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
-    """Return who acts, with the opponents that were asked for.
+    """Return the requested player, with the requested opponents.
 
-    Args: adapt: returns the config to act in, beneath the user's settings; raises ConfigError where
-            a run's does not suit, before anything is loaded.
+    Args: adapt: returns the config to act in, which the user's settings override; raises
+            ConfigError for an unsuitable config of a run, before anything is loaded.
     Raises: ConfigError, CheckpointError, SceneError: bad input.
     """
     return with_opponents(_find_single(request, adapt), request)
 
 
 def with_opponents(player: Player, request: PlayerRequest) -> Player:
-    """Return the player with the opponents that were asked for.
+    """Return the player with the requested opponents.
 
     Raises: ConfigError, CheckpointError: bad input.
     """
@@ -159,21 +161,22 @@ def _find_single(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainCon
     if is_env(request.target):
         if request.baseline is None:
             raise ConfigError(
-                f"{request.target} needs --baseline NAME; for a trained policy give its run folder"
+                f"{request.target} needs --baseline NAME; for a trained policy use its run folder"
             )
         config = configure(TrainConfig.of(request.target))
         if config.python:
-            env_spec(config)  # Refuses what cannot be made.
+            env_spec(config)  # Refuses an env that cannot be made.
     else:
 
-        def load(found: Path) -> tuple[RunSpec, dict[str, Any]]:
-            def of_run(config: TrainConfig) -> TrainConfig:
+        def load(checkpoint: Path) -> tuple[RunSpec, dict[str, Any]]:
+            def configure_run(config: TrainConfig) -> TrainConfig:
                 if request.target == "latest":
-                    note(f"latest is {run_folder_of(found) or found}, a run of {config.target}")
+                    folder = run_folder_of(checkpoint) or checkpoint
+                    note(f"latest is {folder}, a run of {config.target}")
                 trained.append(config)
                 return configure(config)
 
-            return ev.load_policies(found, device, request.code, adapt=of_run)
+            return ev.load_policies(checkpoint, device, request.code, adapt=configure_run)
 
         trained: list[TrainConfig] = []
         path, (run, policies) = read_newest(request.target, Path("runs"), load, note)
@@ -190,9 +193,9 @@ def _find_single(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainCon
 
 
 def _replace_opponents(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor:
-    """Return the actor with others for the policies that `--opponent` names.
+    """Return the actor with other actors for the policies that `--opponent` names.
 
-    Raises: ConfigError, CheckpointError: there is no such policy, baseline or run.
+    Raises: ConfigError, CheckpointError: no such policy, baseline or run exists.
     """
     from puffervec.train.act import evaluate as ev
     from puffervec.train.act.acting import Sides
@@ -210,14 +213,15 @@ def _replace_opponents(actor: Actor, config: TrainConfig, request: PlayerRequest
             )
         return dataclasses.replace(theirs, env=config.env, creator=config.creator)
 
-    def load(found: Path) -> tuple[RunSpec, dict[str, Any]]:
-        return ev.load_policies(found, device, request.code, adapt=same_env)
+    def load(checkpoint: Path) -> tuple[RunSpec, dict[str, Any]]:
+        return ev.load_policies(checkpoint, device, request.code, adapt=same_env)
 
-    for name, given in flags.group_by_policy(config, request.opponents).items():
-        who = given[-1]
+    for name, values in flags.group_by_policy(config, request.opponents).items():
+        who = values[-1]
         if name not in rows:
             raise ConfigError(
-                f"--opponent {name}={who}: there is no policy {name!r}: there are {', '.join(rows)}"
+                f"--opponent {name}={who}: there is no policy {name!r}: the policies are "
+                f"{', '.join(rows)}"
             )
         if who in known_baselines(config.target) or ":" in who:
             others[name] = baseline(config.target, own, who, request.seed)
@@ -230,16 +234,16 @@ def _replace_opponents(actor: Actor, config: TrainConfig, request: PlayerRequest
 
 
 def _make_actor(name: str, seed: int) -> Actor:
-    """Make an actor of the user's code. Raises: ConfigError where that fails."""
+    """Make an actor with the user's code. Raises: ConfigError: that fails."""
     make = Creator(run_user_code(name, "cannot be imported", lambda: named(name)))
     actor = run_user_code(name, "cannot be made", lambda: make.make(seed))
     if missing := [
         method for method in ("reset", "act") if not callable(getattr(actor, method, None))
     ]:
         raise ConfigError(
-            f"--baseline {name} gave a {type(actor).__name__} without {' and '.join(missing)}: "
-            "give a class or function that makes an actor with reset(vec) and act(obs, vec), see "
-            "puffervec.contract.evaluation.Actor"
+            f"--baseline {name} returned a {type(actor).__name__} without "
+            f"{' and '.join(missing)}: use a class or function that makes an actor with reset(vec) "
+            "and act(obs, vec), see puffervec.contract.evaluation.Actor"
         )
     return cast(Actor, actor)
 
@@ -247,7 +251,7 @@ def _make_actor(name: str, seed: int) -> Actor:
 def is_env(target: str) -> bool:
     """Return whether a target names an env.
 
-    `latest` does not, and a folder does only if a C env has its name.
+    `latest` does not, and a path does only if a C env has its name.
     """
     if target in puffervec.envs.names():
         return True
@@ -278,7 +282,7 @@ def baseline(target: str, own: Evaluation | None, name: str, seed: int) -> Actor
     known = {"random": RandomActor, **(own.baselines if own is not None else {})}
     if name not in known:
         raise ConfigError(
-            f"--baseline {name}: {target} has {', '.join(known)}; or give module:Class for an "
-            "actor of yours"
+            f"--baseline {name}: {target} has {', '.join(known)}; or use module:Class for your own "
+            "actor"
         )
     return known[name](seed)

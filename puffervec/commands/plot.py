@@ -5,8 +5,8 @@
     env/... (its rates)   episode/return   episode/length
     losses/policy   ...   agent-steps/s    time split
 
-Each env has its panels, each series (the seeds of one experiment, or one run) its colour. curves.py
-says what is in a panel.
+Each env has its own panels, each series (the seeds of one experiment, or one run) its own colour.
+curves.py determines the content of a panel.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ from puffervec.train.run.folders import newest_first
 ABOUT = """\
 Draws metrics of runs: the env's own records, return, losses, speed and time split. RUN is a run
 folder, a metrics.jsonl or latest, the run in runs that was started or resumed last. Each env has
-its own axes. Runs that differ in the seed alone are one line, their mean, in a band from lowest to
-highest."""
+its own axes. Runs that differ only in the seed become one line, their mean, in a band from lowest
+to highest."""
 STYLES = ("-", "--", ":", "-.")
 COLUMNS = 5
 LEGEND_COLUMNS = 4
@@ -67,9 +67,11 @@ LEGEND_COLUMNS = 4
 class Request:
     """The arguments of `puffer-train plot`.
 
-    x: steps or minutes. metrics: as of curves.panels_of. smooth: percent of a run's length that a
-    point is the mean over.
-    join: draw the seeds of one experiment as one series.
+    Attributes:
+        x: steps or minutes.
+        metrics: see curves.panels_of.
+        smooth: percentage of a run's length over which a point is averaged.
+        join: whether to draw the seeds of one experiment as one series.
     """
 
     x: str = "steps"
@@ -81,8 +83,8 @@ class Request:
 def read_run(where: str | Path) -> Run:
     """Return the metrics of a run.
 
-    Args: where: run folder, or the file.
-    Raises: ConfigError where there are none, or the file is none of ours.
+    Args: where: the run folder, or the file of metrics.
+    Raises: ConfigError: there are no metrics, or the file is not one of puffervec's.
     """
     path = Path(where)
     file = path / METRICS_FILE if path.is_dir() else path
@@ -106,10 +108,11 @@ def read_run(where: str | Path) -> Run:
 
 
 def resolve(run: str, runs: Path) -> str:
-    """Return the folder of the run in `runs` that was started or resumed last for `latest`.
+    """Return for `latest` the folder of the run in `runs` that was started or resumed last.
 
-    Runs that have logged nothing yet are skipped. Other names are returned as they are.
-    Raises: ConfigError where there is no such run.
+    Runs that have logged nothing yet are skipped. Other names are returned unchanged.
+
+    Raises: ConfigError: no such run exists.
     """
     if run != "latest":
         return run
@@ -161,17 +164,17 @@ def plot_runs(where: Sequence[str], out: Path | None = None, request: Request = 
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write a picture. Raises: ConfigError where the disk refuses."""
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png")
+    """Write a picture. Raises: ConfigError: it cannot be written."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
     try:
-        replace_file(path, drawn.getvalue())
+        replace_file(path, buffer.getvalue())
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return an empty matplotlib figure, without its global state. Args: in inches."""
+    """Return an empty matplotlib figure (sizes in inches) without using pyplot's global state."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
@@ -186,7 +189,7 @@ def style_axis(axis: Any) -> None:
 
 
 def draw(runs: Sequence[Run], request: Request = Request()) -> Any:
-    """Return the matplotlib figure. Raises: ConfigError for a metric that no run has."""
+    """Draw runs and return the matplotlib figure. Raises: ConfigError: no run has a metric."""
     series = (
         join_seeds(runs) if request.join else [Series(run.name, run.env, (run,)) for run in runs]
     )
@@ -262,7 +265,7 @@ def _draw_panel(
     alone = len(series) == 1
     labels: dict[str, int] = {}
 
-    def look(number: int, colour: str) -> dict[str, Any]:
+    def style(number: int, colour: str) -> dict[str, Any]:
         return (
             {"color": PALETTE[number % len(PALETTE)]}
             if alone
@@ -270,25 +273,25 @@ def _draw_panel(
         )
 
     for one, colour in series:
-        found_keys = dict.fromkeys(
+        metrics = dict.fromkeys(
             key for run in one.runs for key in run.keys() if base(key) in panel.keys
         )
-        for key in sorted(found_keys, key=lambda key: panel.keys.index(base(key))):
-            found = curve_of(one, request.x, key, request.smooth / 100, unit)
-            if found is not None:
+        for key in sorted(metrics, key=lambda key: panel.keys.index(base(key))):
+            curve = curve_of(one, request.x, key, request.smooth / 100, unit)
+            if curve is not None:
                 _draw_curve(
-                    axis, found, look(labels.setdefault(_label(panel, key), len(labels)), colour)
+                    axis, curve, style(labels.setdefault(_label(panel, key), len(labels)), colour)
                 )
     if len(labels) > 1:
         for name, number in labels.items():
-            axis.plot([], [], label=name, lw=1.8, **look(number, "0.4"))
+            axis.plot([], [], label=name, lw=1.8, **style(number, "0.4"))
         _legend_below(axis, len(labels))
     if panel.is_share:
         axis.set_ylim(-0.02, 1.02)
     elif any(key in (EPISODE_LENGTH, AGENT_STEPS_PER_S) for key in panel.keys):
         axis.set_ylim(bottom=0)
     axis.set_ylabel(panel.unit, fontsize=8)
-    _dress(axis, label)
+    _format_axis(axis, label)
 
 
 def _label(panel: Panel, key: str) -> str:
@@ -297,16 +300,16 @@ def _label(panel: Panel, key: str) -> str:
     return " ".join(filter(None, (policy, name if len(panel.keys) > 1 else ""))) or name
 
 
-def _draw_curve(axis: Any, found: SmoothCurve, look: Mapping[str, Any]) -> None:
-    if found.raw is not None:
-        axis.plot(*found.raw, color=look["color"], lw=0.8, alpha=0.3, zorder=1.5)
-    if found.band is not None:
-        axis.fill_between(found.xs, *found.band, color=look["color"], alpha=0.2, lw=0, zorder=1.6)
-    dot = {"marker": "o", "ms": 4} if len(found.xs) == 1 else {}
-    axis.plot(found.xs, found.ys, lw=1.8, **look, **dot)
+def _draw_curve(axis: Any, curve: SmoothCurve, style: Mapping[str, Any]) -> None:
+    if curve.raw is not None:
+        axis.plot(*curve.raw, color=style["color"], lw=0.8, alpha=0.3, zorder=1.5)
+    if curve.band is not None:
+        axis.fill_between(curve.xs, *curve.band, color=style["color"], alpha=0.2, lw=0, zorder=1.6)
+    dot = {"marker": "o", "ms": 4} if len(curve.xs) == 1 else {}
+    axis.plot(curve.xs, curve.ys, lw=1.8, **style, **dot)
 
 
-def _dress(axis: Any, label: str) -> None:
+def _format_axis(axis: Any, label: str) -> None:
     axis.set_xlabel(label, fontsize=8)
     axis.margins(x=0.01)
     axis.tick_params(labelsize=8)
@@ -320,11 +323,11 @@ def _draw_times(
     runs = [run for one, _ in series for run in one.runs]
     if len(runs) == 1:
         unit, label = x_axis(runs, request.x)
-        found = [
+        parts = [
             curve_of(series[0][0], request.x, key, max(request.smooth, 0.5) / 100, unit)
             for key in TIME_PARTS.values()
         ]
-        curves = [one for one in found if one is not None]
+        curves = [one for one in parts if one is not None]
         if (
             curves
             and all(len(one.xs) == len(curves[0].xs) for one in curves)
@@ -339,7 +342,7 @@ def _draw_times(
             )
         axis.set_ylim(0, 1)
         axis.set_ylabel(panel.unit, fontsize=8)
-        _dress(axis, label)
+        _format_axis(axis, label)
     else:
         left = np.zeros(len(runs))
         for (part, key), colour in zip(TIME_PARTS.items(), PALETTE, strict=False):
@@ -381,23 +384,25 @@ def options(parser: Parser) -> None:
     """Declare the flags of plot."""
     # fmt: off
     flag = parser.flag
-    flag("--metrics NAMES", "a panel each: env/score,return,losses/*; with + in one panel: "
-         "score+goal,time [default: the usual ones]")
-    flag("--x WHAT", "steps or minutes [default: %(default)s]", choices=X_COLUMNS, default="steps")
-    flag("--smooth PERCENT", "bold: mean over this share of the run; faint: as logged; 0: only as "
-         "logged [default: %(default)g]", type=flags.number, default=SMOOTH_PERCENT)
-    flag("--apart", "a line for each run, also where only seeds differ")
-    flag("--out FILE.png", "[default: plot.png in the run folder; of several runs, here]",
-         type=Path)
+    flag("--metrics NAMES", "metrics to draw, a panel each: env/score,return,losses/*; + joins "
+         "metrics in one panel: score+goal,time [default: the usual ones]")
+    flag("--x WHAT", "x axis: steps or minutes [default: %(default)s]", choices=X_COLUMNS,
+         default="steps")
+    flag("--smooth PERCENT", "share of the run over which bold lines are averaged; faint lines "
+         "are not smoothed; 0: no smoothing [default: %(default)g]", type=flags.number,
+         default=SMOOTH_PERCENT)
+    flag("--apart", "draw a line for each run, even if runs differ only in the seed")
+    flag("--out FILE.png", "path of the picture [default: plot.png in the run folder; for several "
+         "runs, in the current folder]", type=Path)
     # fmt: on
 
 
 def run(args: list[str], signals: StopSignals) -> None:
-    """`puffer-train plot RUN...`."""
-    asked = VERB.parse(args)
-    request = Request(asked.x, asked.metrics, asked.smooth, not asked.apart)
-    runs = [resolve(target, LogSection().folder) for target in asked.target]
-    print(plot_runs(runs, asked.out, request))
+    """Run `puffer-train plot RUN...`."""
+    parsed = VERB.parse(args)
+    request = Request(parsed.x, parsed.metrics, parsed.smooth, not parsed.apart)
+    runs = [resolve(target, LogSection().folder) for target in parsed.target]
+    print(plot_runs(runs, parsed.out, request))
 
 
 VERB = Verb(

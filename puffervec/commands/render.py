@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """`puffer-train render`: draw what a policy does as a replay, film, snapshot or curves.
 
-It works for envs that define how they are drawn.
+It works for envs that define a drawing.
 """
 
 from __future__ import annotations
@@ -48,15 +48,14 @@ if TYPE_CHECKING:
     from puffervec.viewing.render.episode import Moment
 
 ABOUT = """\
-Writes replay.html: a page, in one file, that plays episodes and shows what agents see, do and get.
-Or draws a film of an episode (MP4: 1280 x 720), snapshots of it, and its numbers over time as mean
-of many, as PNG and CSV. Of a Gymnasium env with rgb_array it makes a film of the env's own
-pictures. RUN may stand behind its ENV. An ENV alone acts at random, or as --baseline says."""
+Writes replay.html, a page in one file that plays episodes and shows the observations, actions and
+rewards of the agents. Other formats are a film of an episode (MP4: 1280 x 720), snapshots of it,
+and its numbers over time, averaged over many episodes, as PNG and CSV. For a Gymnasium env with
+rgb_array it makes a film of the env's own pictures. ENV may precede its RUN. With an ENV alone,
+agents act randomly or by --baseline."""
 FORMATS = ("html", "mp4", "gif", "png")
-FILMS = {
-    "mp4": 120.0,
-    "gif": 50.0,
-}  # With the most steps per second: viewers slow down GIFs that are faster.
+# Formats of films, with their largest rates in steps per second: viewers slow down faster GIFs.
+FILMS = {"mp4": 120.0, "gif": 50.0}
 FILES = {
     "page": "replay.html",
     "film": "episode",
@@ -67,16 +66,19 @@ FILES = {
 SNAPSHOTS = "0,50,150,300"
 FIRST = "first:1"
 MOST_SNAPSHOTS, MOST_TITLE = 24, 95
-FILM_SIZE = {"mp4": (1280, 720)}  # A GIF of that size would be large.
+FILM_SIZE = {"mp4": (1280, 720)}  # A GIF of this size would be a large file.
 
 
 @dataclass(frozen=True)
 class RenderRequest(PlayerRequest):
     """The arguments of `puffer-train render`.
 
-    env: that the run must be of. format: of FORMATS; None: as `out` ends, else html, or mp4 of an
-    env without a drawing.
-    draw: see `puffervec.viewing.web.choose`. follow: the agent that films follow.
+    Attributes:
+        env: the env that the run must have, if set.
+        format: one of FORMATS; None: by the suffix of `out`, else html, or mp4 for an env without
+            a drawing.
+        draw: see `puffervec.viewing.web.choose`.
+        follow: the agent that films follow.
     """
 
     env: str | None = None
@@ -91,7 +93,7 @@ class RenderRequest(PlayerRequest):
 
     @property
     def is_file(self) -> bool:
-        """Whether one file is wanted instead of a folder."""
+        """Whether `out` is a file instead of a folder."""
         return (
             self.out is not None
             and self.out.suffix.lower()[1:] in FORMATS
@@ -104,32 +106,33 @@ def options(parser: Parser) -> None:
     # fmt: off
     flag = parser.flag
     parser.add_argument("second", nargs="?", help=argparse.SUPPRESS)
-    flag("--out FOLDER|FILE", "FILE.html: the page; FILE.mp4 or FILE.gif: the film alone; "
-         "FILE.png: the snapshots alone [default: the run folder, else here]", type=Path)
-    flag("--format NAME", "html: the page; mp4 or gif: a film, snapshots, numbers; png: those "
-         "without a film [default: html]", choices=FORMATS)
-    flag("--draw WHICH", "episodes of the page, or of films, a file for each: worst:N (by the "
+    flag("--out FOLDER|FILE", "folder of all files, or a single file; FILE.html: the page; "
+         "FILE.mp4 or FILE.gif: the film; FILE.png: the snapshots [default: the run folder, else "
+         "the current folder]", type=Path)
+    flag("--format NAME", "html: the page; mp4 or gif: a film, snapshots and numbers; png: "
+         "snapshots and numbers [default: html]", choices=FORMATS)
+    flag("--draw WHICH", "episodes of the page, or of films, one file each: worst:N (by the "
          "score of an evaluation, or of N episodes), part:NAME of the evaluation, all of its "
          "parts, first:N without an evaluation [default: worst:5 for the page; the first episode "
          "for a film, with snapshots and numbers]")
-    flag("--follow AGENT", 'the camera of a film stays on an agent, named as in the page ("car '
-         '4"), or on the one with the lowest return: worst')
-    flag("--fps N", "steps per second of the film [default: as the env says]", type=flags.number)
-    flag("--snapshots STEPS", "[default: %(default)s, or as far as the episode goes]",
-         default=SNAPSHOTS)
-    flag("--episodes N", "of which the numbers are the mean; the first one is drawn [default: "
-         "%(default)s]", type=flags.at_least(1), default=RenderRequest.episodes)
-    flag("--steps N", "of an episode, at most [default: %(default)s]",
+    flag("--follow AGENT", 'agent that the camera of a film follows, named as in the page ("car '
+         '4"); worst: the one with the lowest return')
+    flag("--fps N", "steps per second of the film [default: the env's own rate]", type=flags.number)
+    flag("--snapshots STEPS", "steps of the snapshots [default: %(default)s, up to the end of the "
+         "episode]", default=SNAPSHOTS)
+    flag("--episodes N", "number of episodes over which the numbers are averaged; the first one is "
+         "drawn [default: %(default)s]", type=flags.at_least(1), default=RenderRequest.episodes)
+    flag("--steps N", "largest number of steps of an episode [default: %(default)s]",
          type=flags.at_least(1), default=RenderRequest.steps)
     add_player(parser)
     # fmt: on
 
 
 def parse(args: list[str]) -> RenderRequest:
-    """Return the request that the arguments make. Raises: ConfigError: bad input, in one line."""
-    asked = VERB.parse(args)
-    first, second = asked.target, asked.second
-    player = player_fields(asked)
+    """Return the request that the arguments describe. Raises: ConfigError: bad input; one line."""
+    parsed = VERB.parse(args)
+    first, second = parsed.target, parsed.second
+    player = player_fields(parsed)
     target, env = (first, None) if second is None else (second, first)
     if is_env(target) and player["baseline"] is None:
         player["baseline"] = "random"
@@ -137,13 +140,13 @@ def parse(args: list[str]) -> RenderRequest:
     return RenderRequest(
         target,
         **player,
-        **{name: getattr(asked, name) for name in own},
+        **{name: getattr(parsed, name) for name in own},
         env=env,
-        snapshots=_snapshots(asked.snapshots),
+        snapshots=_parse_snapshots(parsed.snapshots),
     )
 
 
-def _snapshots(text: str) -> tuple[int, ...]:
+def _parse_snapshots(text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
         raise ConfigError(f"--snapshots {text}: give steps, as in {SNAPSHOTS}")
     steps = tuple(sorted({int(step) for step in text.split(",")}))
@@ -153,22 +156,21 @@ def _snapshots(text: str) -> tuple[int, ...]:
 
 
 def render(request: RenderRequest) -> None:
-    """Draw what was asked for, and say what is in each file.
+    """Write the requested files, and print a description of each.
 
     Raises: ConfigError, CheckpointError, MissingExtraError: bad input, before an episode is run.
     """
-    kind = _kind(request, "html")
+    kind = _choose_format(request, "html")
     player = find_player(request, lambda config: _adapt_config(config, request))
     python = player.config.python
     if python:
-        kind = _kind(request, "mp4")
+        kind = _choose_format(request, "mp4")
         if kind not in FILMS or request.draw or request.follow:
             raise ConfigError(
-                f"{player.config.target} does not say how it is drawn (NativeEnv.drawing): there "
-                "are films alone, of its own pictures: use --format mp4 or gif, without --draw "
-                "and --follow"
+                f"{player.config.target} defines no drawing (NativeEnv.drawing): only films of its "
+                "own pictures are possible: use --format mp4 or gif, without --draw and --follow"
             )
-    env_spec(player.config)  # Refuses settings before a folder is made.
+    env_spec(player.config)  # Refuses bad settings before a folder is made.
     if request.draw is not None:
         from puffervec.viewing.web.choose import check
 
@@ -194,15 +196,16 @@ def _write_gymnasium(request: RenderRequest, player: Player, title: str, kind: s
     maker = player.config.creator or player.config.target
     with contextlib.closing(
         OwnPictures(maker, player.config.env, player.actor, request.seed, request.steps)
-    ) as shown:
+    ) as episode:
         path = _paths(request, player, kind)["film"]
-        fps = min(request.fps or shown.fps, FILMS[kind])
-        _save(path, WRITERS[kind](shown.pictures(title, FILM_SIZE.get(kind)), fps))
-    print(f"{path}: {shown.steps} step{'s' * (shown.steps != 1)}, {fps:g} per second", flush=True)
+        fps = min(request.fps or episode.fps, FILMS[kind])
+        _save(path, WRITERS[kind](episode.pictures(title, FILM_SIZE.get(kind)), fps))
+    steps = f"{episode.steps} step{'s' * (episode.steps != 1)}"
+    print(f"{path}: {steps}, {fps:g} per second", flush=True)
 
 
 def _write_films(request: RenderRequest, player: Player, title: str, path: Path, kind: str) -> None:
-    """Write a film of each episode that was asked for."""
+    """Write a film of each requested episode."""
     from puffervec.viewing.web.choose import choose, viewing_settings
     from puffervec.viewing.web.record import play
 
@@ -211,7 +214,7 @@ def _write_films(request: RenderRequest, player: Player, title: str, path: Path,
     settings = viewing_settings(env, player.config.env, player.actor)
     choices = choose(player.config, player.actor, request.draw or FIRST, request.seed)
     for number, choice in enumerate(choices, 1):
-        found = play(
+        record = play(
             env,
             settings,
             player.actor,
@@ -219,8 +222,8 @@ def _write_films(request: RenderRequest, player: Player, title: str, path: Path,
             seed=choice.seed,
             most_steps=request.steps,
         )
-        drawing, moments = found.episode.drawing, found.moments
-        follow = None if request.follow is None else found.agent_named(request.follow)
+        drawing, moments = record.episode.drawing, record.moments
+        follow = None if request.follow is None else record.agent_named(request.follow)
         name = re.sub(
             r"[^\w.-]+", "-", (choice.name or drawing.title).removesuffix(".json")
         ).lstrip(".-")
@@ -229,13 +232,14 @@ def _write_films(request: RenderRequest, player: Player, title: str, path: Path,
             if len(choices) == 1
             else path.with_stem(f"{path.stem}-{number:02d}{name and '-'}{name}")
         )
-        data, about = _film(drawing, moments, title, request, kind, follow)
+        data, length = _film(drawing, moments, title, request, kind, follow)
         _save(to, data)
-        print(f"{to}: {choice.name or drawing.title or f'seed {choice.seed}'}, {about}", flush=True)
+        shown = choice.name or drawing.title or f"seed {choice.seed}"
+        print(f"{to}: {shown}, {length}", flush=True)
 
 
 def _name(player: Player) -> str:
-    """Return the player's label; an absolute run folder in it is shortened to its name."""
+    """Return the player's label, with an absolute run folder shortened to its name."""
     folder = player.folder
     return (
         player.label.replace(str(folder), folder.name)
@@ -256,11 +260,11 @@ def _write_page(request: RenderRequest, player: Player, title: str, path: Path) 
         count += f" ({len(every)} were played, the others are identical)"
         title += f", {count}"
     _save(path, replay_page(replays, title).encode())
-    said_of = [
+    scores = [
         f"{replay.title or 'an episode'} ({replay.measure} {replay.score:.2f})"
         for replay in replays
     ]
-    print(f"{path}: {count}: {', '.join(said_of)}", flush=True)
+    print(f"{path}: {count}: {', '.join(scores)}", flush=True)
 
 
 def _write_pictures(
@@ -271,22 +275,23 @@ def _write_pictures(
 
     env = native_env(player.config.target)
     assert env is not None
-    # As many for a film alone: it shall be the same film, also where actions are drawn.
+    # A film alone needs as many episodes: otherwise it would differ when actions are sampled.
     numbers = {"episodes": request.episodes, "most_steps": request.steps, "seed": request.seed}
-    found = record(
+    recording = record(
         env, viewing_settings(env, player.config.env, player.actor), player.actor, **numbers
     )
     for part, path in paths.items():
-        made = _PARTS[part](found, title, request, kind)
-        if made is not None:
-            _save(path, made[0])
-            print(f"{path}: {made[1]}", flush=True)
+        result = _PARTS[part](recording, title, request, kind)
+        if result is not None:
+            _save(path, result[0])
+            print(f"{path}: {result[1]}", flush=True)
 
 
-def _kind(request: RenderRequest, usual: str) -> str:
-    """Return the format, one of FORMATS.
+def _choose_format(request: RenderRequest, usual: str) -> str:
+    """Return the requested format, one of FORMATS.
 
-    Args: usual: where none is named. Raises: ConfigError, MissingExtraError: it cannot be written.
+    Args: usual: the format if none is requested.
+    Raises: ConfigError, MissingExtraError: the format cannot be written.
     """
     ending = request.out.suffix.lower()[1:] if request.out is not None and request.is_file else None
     if (
@@ -330,7 +335,7 @@ def _kind(request: RenderRequest, usual: str) -> str:
 
 
 def _adapt_config(config: TrainConfig, request: RenderRequest) -> TrainConfig:
-    """Return a run's config as it is evaluated.
+    """Return the evaluation config of a run.
 
     Raises: ConfigError: a run of another env, or an env that cannot be drawn.
     """
@@ -338,17 +343,17 @@ def _adapt_config(config: TrainConfig, request: RenderRequest) -> TrainConfig:
         raise ConfigError(f"{request.target} is a run of {config.target!r}, not of {request.env!r}")
     native = native_env(config.target)
     if native is not None and native.drawing is None:
-        raise ConfigError(f"{config.target} does not say how it is drawn (NativeEnv.drawing)")
+        raise ConfigError(f"{config.target} defines no drawing (NativeEnv.drawing)")
     return evaluation_config(config)
 
 
 def _paths(request: RenderRequest, player: Player, kind: str) -> dict[str, Path]:
-    """Return where each part goes. Raises: ConfigError: it cannot be written there."""
+    """Return the path of each part. Raises: ConfigError: it cannot be written."""
     if request.out is not None and request.is_file:
         paths = {{"html": "page", "png": "snapshots"}.get(kind, "film"): request.out}
     else:
-        named = re.sub(r"[^\w.-]+", "-", f"render-{player.config.target}-{player.label}")
-        folder = request.out or player.folder or Path(named)
+        name = re.sub(r"[^\w.-]+", "-", f"render-{player.config.target}-{player.label}")
+        folder = request.out or player.folder or Path(name)
         try:
             make_folder(folder)
         except OSError as error:
@@ -375,7 +380,8 @@ def _save(path: Path, data: bytes) -> None:
         raise ConfigError(f"cannot write {path}: {said(error)}") from error
 
 
-# Each returns a file and what it shows; None where there is nothing to show.
+# Each of these functions returns a file's bytes and a description, or None if there is nothing to
+# draw.
 
 
 def _film(
@@ -386,7 +392,7 @@ def _film(
     kind: str,
     follow: str | None = None,
 ) -> tuple[bytes, str]:
-    """Args: follow: the name of the agent on which the camera stays."""
+    """Return a film and its length. Args: follow: name of the agent that the camera follows."""
     from puffervec.viewing.render.film import WRITERS, Camera
     from puffervec.viewing.render.painter import frame_of, picture_of, size_of, title_of
 
@@ -396,53 +402,57 @@ def _film(
     def pictures() -> Iterator[Image.Image]:
         nonlocal steps
         for moment in moments:
-            steps, (shown, marked) = moment.step, camera.at(moment)
+            steps, (view, marked) = moment.step, camera.at(moment)
             if kind in FILM_SIZE:
-                yield frame_of(shown, marked, title, FILM_SIZE[kind])
+                yield frame_of(view, marked, title, FILM_SIZE[kind])
             else:
-                yield picture_of(shown, marked, title, size_of(drawing))
+                yield picture_of(view, marked, title, size_of(drawing))
 
     data = WRITERS[kind](pictures(), fps)
     return data, f"{steps} step{'s' * (steps != 1)}, {fps:g} per second"
 
 
 def _first_film(
-    found: Recording, title: str, request: RenderRequest, kind: str
+    recording: Recording, title: str, request: RenderRequest, kind: str
 ) -> tuple[bytes, str]:
-    return _film(found.episode().drawing, found.moments(), title, request, kind)
+    return _film(recording.episode().drawing, recording.moments(), title, request, kind)
 
 
-def _sheet(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str]:
+def _sheet(
+    recording: Recording, title: str, request: RenderRequest, kind: str
+) -> tuple[bytes, str]:
     from puffervec.viewing.render.film import png
     from puffervec.viewing.render.painter import sheet_of, title_of
 
-    last = len(found.states) - 1
+    last = len(recording.states) - 1
     steps = {min(step, last) for step in request.snapshots}
-    moments = [moment for moment in found.moments() if moment.step in steps]
-    drawing = found.episode().drawing
+    moments = [moment for moment in recording.moments() if moment.step in steps]
+    drawing = recording.episode().drawing
     return png(
         sheet_of(drawing, moments, title_of(title, drawing))
     ), f"steps {', '.join(str(one.step) for one in moments)}"
 
 
 def _table(
-    found: Recording, title: str, request: RenderRequest, kind: str
+    recording: Recording, title: str, request: RenderRequest, kind: str
 ) -> tuple[bytes, str] | None:
-    rows: list[Row] = [{"step": step, **row} for step, row in enumerate(_intervals(found))]
-    return (Report(rows).to_csv().encode(), "the numbers of the plot") if found.numbers else None
+    rows: list[Row] = [{"step": step, **row} for step, row in enumerate(_intervals(recording))]
+    return (
+        (Report(rows).to_csv().encode(), "the numbers of the plot") if recording.numbers else None
+    )
 
 
 def _plot(
-    found: Recording, title: str, request: RenderRequest, kind: str
+    recording: Recording, title: str, request: RenderRequest, kind: str
 ) -> tuple[bytes, str] | None:
     """Draw a panel for each number: its mean over the envs, in a band of its 95 % interval."""
-    if not found.numbers:
+    if not recording.numbers:
         return None
-    rows, wholes = _intervals(found), found.episode().drawing.wholes
-    figure = new_figure(8.0, 1.0 + 3.0 * len(found.numbers))
+    rows, wholes = _intervals(recording), recording.episode().drawing.wholes
+    figure = new_figure(8.0, 1.0 + 3.0 * len(recording.numbers))
     for axis, (name, values), colour in zip(
-        figure.subplots(len(found.numbers), 1, squeeze=False)[:, 0],
-        found.numbers.items(),
+        figure.subplots(len(recording.numbers), 1, squeeze=False)[:, 0],
+        recording.numbers.items(),
         itertools.cycle(PALETTE),
     ):
         bands = np.array([(row[name].value, row[name].low, row[name].high) for row in rows])
@@ -473,16 +483,16 @@ def _plot(
     return out.getvalue(), f"{ends} at the end"
 
 
-def _intervals(found: Recording) -> list[dict[str, Interval]]:
-    """Return, by step, the mean of each number over the envs with its 95 % interval.
+def _intervals(recording: Recording) -> list[dict[str, Interval]]:
+    """Return by step the mean of each number over the envs with its 95 % interval.
 
     Numbers that are parts of a whole become shares of it.
     """
     from puffervec.train.collect.episodes import mean_interval
 
-    wholes = found.episode().drawing.wholes
-    rows: list[dict[str, Interval]] = [{} for _ in next(iter(found.numbers.values()), ())]
-    for name, values in found.numbers.items():
+    wholes = recording.episode().drawing.wholes
+    rows: list[dict[str, Interval]] = [{} for _ in next(iter(recording.numbers.values()), ())]
+    for name, values in recording.numbers.items():
         for row, step in zip(rows, values / wholes.get(name, 1.0), strict=True):
             mean, half = mean_interval(step)
             low, high = mean - half, mean + half
@@ -503,13 +513,13 @@ _PARTS: dict[str, Callable[[Recording, str, RenderRequest, str], tuple[bytes, st
 
 
 def run(args: list[str], signals: StopSignals) -> None:
-    """`puffer-train render RUN`."""
+    """Run `puffer-train render RUN`."""
     request = parse(args)
     with progress_of(request):
         render(request)
 
 
 VERB = Verb(
-    "render", "RUN|latest|ENV [RUN] [flags]", "replays, films and snapshots of what a policy does",
+    "render", "RUN|latest|ENV [RUN] [flags]", "replays, films and snapshots of a policy",
     ABOUT, run, options,
 )  # fmt: skip

@@ -14,8 +14,12 @@ LARGEST_PORT = 65535
 def add_server(parser: Parser) -> None:
     """Declare --host and --port."""
     flag = parser.flag
-    flag("--port N", "[default: any that is free]", type=flags.at_least(0), default=0)
-    flag("--host ADDRESS", "127.0.0.1 or ::1 [default: %(default)s]", default="127.0.0.1")
+    flag("--port N", "port of the page [default: any free port]", type=flags.at_least(0), default=0)
+    flag(
+        "--host ADDRESS",
+        "address of the page, 127.0.0.1 or ::1 [default: %(default)s]",
+        default="127.0.0.1",
+    )
 
 
 def check_port(port: int) -> None:
@@ -25,5 +29,5 @@ def check_port(port: int) -> None:
 
 
 def announce(url: str) -> None:
-    """Print where the page is."""
+    """Print the URL of the page."""
     print(f"{url}\n  open it in a browser of this machine; Ctrl-C ends it", flush=True)

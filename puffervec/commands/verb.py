@@ -37,11 +37,11 @@ class Stoppable(Protocol):
 class StopSignals:
     """The handling of Ctrl-C and SIGTERM within the block, by the phase of the command.
 
-    Nothing is held (imports, evaluation): exit immediately. Starting: raise KeyboardInterrupt, so
-    that what was begun is undone. Training: stop it, which saves. A second signal ends the process
-    immediately in all phases, also while C code runs and keeps Python's handlers from being called
-    (csrc/core/stop.h); workers end by themselves when it is gone. A closed terminal (SIGHUP) does
-    not stop training; without a trainer it ends the process.
+    Without a trainer (imports, evaluation): exit immediately. Starting: raise KeyboardInterrupt, so
+    that the start is undone. Training: stop it, which saves. A second signal ends the process
+    immediately in all phases, even while C code runs and keeps Python's handlers from being called
+    (csrc/core/stop.h); workers exit by themselves when the process is gone. A closed terminal
+    (SIGHUP) does not stop training; without a trainer it ends the process.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class StopSignals:
                 for number in (signal.SIGINT, signal.SIGTERM)
             }
             lib.pv_stop_by_second_signal()
-            # Otherwise it is ignored already, as under nohup.
+            # If it has another handler, it is ignored already, as under nohup.
             if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
                 self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._hang_up)
         return self
@@ -87,19 +87,19 @@ class StopSignals:
         try:
             trainer = make()
         except Exception:
-            if self.received:  # What the interrupted code made of it.
+            if self.received:  # The interrupted code turned the KeyboardInterrupt into this error.
                 raise KeyboardInterrupt from None
             raise
         finally:
             self.starting = False
-        if self.received:  # It was lost in a callback.
+        if self.received:  # The KeyboardInterrupt was lost in a callback.
             trainer.close()
             raise KeyboardInterrupt
         return trainer
 
     @contextlib.contextmanager
     def training(self, trainer: Stoppable) -> Iterator[None]:
-        """Within the block the first signal stops the trainer."""
+        """Let the first signal within the block stop the trainer."""
         self.trainer = trainer
         try:
             yield
@@ -112,18 +112,18 @@ class Verb:
     """A verb of `puffer-train`.
 
     Attributes:
-        name, syntax: `puffer-train NAME SYNTAX`. A syntax that begins with RUN or ENV says what the
-            first argument is; one that begins with [ needs no arguments.
-        summary: in a few words.
-        about: what it does, for --help.
-        run: called with the arguments behind the verb, and the signals within which it runs. Raises
-            what run_command turns into exit codes.
-        options: declares its own flags, from which --help and completion are made.
-        help: another text for --help and --help-all, from the arguments.
-        configured: takes the flags of a run, as train does.
-        targetless: may be called without a target.
-        trainer: needs the packages of the trainer.
-        trains: its files are what it is for, not what it prints.
+        name, syntax: the verb is called as `puffer-train NAME SYNTAX`. A syntax that begins with
+            RUN or ENV names the first argument; one that begins with [ needs no arguments.
+        summary: a description in a few words.
+        about: the description for --help.
+        run: called with the arguments after the verb, and the signals within which it runs. Raises
+            the exceptions that run_command turns into exit codes.
+        options: declares its own flags, from which --help and completion are generated.
+        help: returns another text for --help and --help-all, from the arguments.
+        configured: whether it takes the flags of a run, as train does.
+        targetless: whether it may be called without a target.
+        trainer: whether it needs the packages of the trainer.
+        trains: whether its purpose is the files it writes, not the text it prints.
     """
 
     name: str
@@ -144,14 +144,15 @@ class Verb:
         return self.parser().format_help()
 
     def parser(self) -> Parser:
-        """Return a parser of all flags but the settings of a run."""
+        """Return a parser of all flags except the settings of a run."""
         parser = self._own_parser()
         if self.configured:
             flags.add_sources(parser)
         return parser
 
     def _own_parser(self) -> Parser:
-        more = "And all flags of puffer-train train." if self.configured and not self.help else None
+        takes_settings = self.configured and not self.help
+        more = "All flags of puffer-train train work too." if takes_settings else None
         usage = f"puffer-train {self.name} {self.syntax}"
         parser = Parser(
             prog=f"puffer-train {self.name}", usage=usage, description=self.about, epilog=more
@@ -165,27 +166,27 @@ class Verb:
     def parse(self, args: Sequence[str]) -> argparse.Namespace:
         """Return the verb's own options and its target.
 
-        Of a configured verb `settings` has the other arguments, for flags.build_config; of one that
-        takes settings of an env (players.add_player), `env_flags` has these.
+        If the verb is configured, `settings` contains the other arguments, for flags.build_config.
+        If it takes settings of an env (players.add_player), `env_flags` contains these.
 
-        Raises: ConfigError: an unknown argument, a value that does not fit, no target.
+        Raises: ConfigError: an unknown argument, an invalid value, or no target.
         """
         parser, left = self._own_parser(), list(args)
         if self.configured:
-            found, left = parser.parse_known_args(left)
-            found.target, found.settings = flags.take_target(left), left
+            parsed, left = parser.parse_known_args(left)
+            parsed.target, parsed.settings = flags.take_target(left), left
         else:
             with_env = parser.get_default("env_flags") is not None
             env_flags = flags.take_env_flags(left) if with_env else ()
-            found, left = parser.parse_known_intermixed_args(left)
-            found.env_flags = env_flags
+            parsed, left = parser.parse_known_intermixed_args(left)
+            parsed.env_flags = env_flags
             self.refuse(left)
-        if not self.targetless and not getattr(found, "target", True):
+        if not self.targetless and not getattr(parsed, "target", True):
             raise self.no_target()
-        return found
+        return parsed
 
     def refuse(self, left: Sequence[str]) -> None:
-        """Raise ConfigError if arguments are left that the verb does not know."""
+        """Raise ConfigError if there are arguments that the verb does not know."""
         if left:
             flag, parser = left[0].partition("=")[0], self.parser()
             close = difflib.get_close_matches(flag, parser.long_flags(), n=1)
@@ -193,7 +194,7 @@ class Verb:
             raise ConfigError(f"unknown argument {left[0]}: {hint}")
 
     def no_target(self) -> ConfigError:
-        """Return the error for arguments that name no run or env."""
+        """Return the error for arguments without a run or env."""
         what = self.syntax.split("|")[0].split()[0].strip(".").lower()
         return ConfigError(
             f"which {what}? Use: puffer-train {self.name} {self.syntax} (puffer-train {self.name} "

@@ -66,7 +66,7 @@ def test_an_actor_of_the_users_is_a_baseline(
         ("own_drivers:broken", "cannot be made: ValueError: no such driver"),
         ("own_drivers:Missing", "has no 'Missing'"),
         ("no_drivers:Idle", "No module named 'no_drivers'"),
-        ("nothing", "or give module:Class"),
+        ("nothing", "or use module:Class"),
     ],
 )
 def test_what_is_no_actor_is_one_line(

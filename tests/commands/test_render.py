@@ -252,8 +252,8 @@ def test_films_as_mp4(here: Path) -> None:
         ("--seed 3", "which run"),
         ("none", "none does not exist"),
         ("tag_grid none", "none does not exist"),
-        ("probe", "probe does not say how it is drawn (NativeEnv.drawing)"),
-        ("CartPole-v1 --format html", "CartPole-v1 does not say how it is drawn"),
+        ("probe", "probe defines no drawing (NativeEnv.drawing)"),
+        ("CartPole-v1 --format html", "CartPole-v1 defines no drawing"),
         ("CartPole-v1 --format gif --draw first:1", "without --draw and --follow"),
         (
             "tests.commands.test_render:Blind --format gif",

@@ -303,7 +303,7 @@ def test_evaluation_matches_sides(
     assert alone == itself != none
     with pytest.raises(
         ConfigError,
-        match="--opponent hare=random: there is no policy 'hare': there are taggers, runner",
+        match="--opponent hare=random: there is no policy 'hare': the policies are taggers, runner",
     ):
         said("hare=random")
 

@@ -488,8 +488,8 @@ def test_the_page_says_what_happens_to_you(browser: Browser, serve: Serve) -> No
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["tag_grid"], "tag_grid does not say how it is drawn and played by keys"),
-        (["CartPole-v1"], "does not say how it is drawn and played by keys"),
+        (["tag_grid"], "tag_grid cannot be played: it must define drawing and keys"),
+        (["CartPole-v1"], "CartPole-v1 cannot be played"),
         (["drive", "--baseline", "log", "--scenes", "generated:1"], "drive: replay_log is 1"),
         (["cartpole", "--host", "0.0.0.0"], "only to this machine"),
     ],
