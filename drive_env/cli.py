@@ -50,7 +50,7 @@ from puffervec.errors import ConfigError, SceneError
 from puffervec.system import extras
 from puffervec.system.arguments import Parser
 from puffervec.system.command import EXIT_FAILED, print_message, run_command
-from puffervec.system.folder import replace_file, said
+from puffervec.system.folder import describe_error, replace_file
 from puffervec.system.output import one_line
 from puffervec.system.shells import scripts
 from puffervec.workers.process.parallel import each_on_all_cores
@@ -417,7 +417,7 @@ def _write(path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, data)
     except OSError as error:
-        raise SceneError(f"{path}: cannot be written: {said(error)}") from error
+        raise SceneError(f"{path}: cannot be written: {describe_error(error)}") from error
 
 
 def download(options: argparse.Namespace) -> int:

@@ -34,7 +34,7 @@ from drive_env.scenes.schema import Scene
 from drive_env.scenes.tfrecord import is_record_file
 from drive_env.sources import open_cached, records_of
 from puffervec.errors import SceneError
-from puffervec.system.folder import replace_file, said
+from puffervec.system.folder import describe_error, replace_file
 
 FORMATS = ("json", "bin", "pvs")
 
@@ -310,7 +310,9 @@ def convert_one(task: Task, rules: Rules) -> Conversion:
             task, str(error).removeprefix(f"{task.path}: ").removeprefix(f"{task.path.name}: ")
         )
     except OSError as error:
-        return Conversion(task, f"{error.filename or task.out}: cannot be written: {said(error)}")
+        return Conversion(
+            task, f"{error.filename or task.out}: cannot be written: {describe_error(error)}"
+        )
 
 
 def _copy(task: Task, index: int, rules: Rules) -> None:

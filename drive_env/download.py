@@ -21,7 +21,7 @@ from typing import IO
 from drive_env.scenes.reader import MAX_FILE_BYTES, MAX_FILES, SUFFIXES
 from puffervec.errors import SceneError
 from puffervec.system import extras
-from puffervec.system.folder import replace_file, said
+from puffervec.system.folder import describe_error, replace_file
 
 # name: repository, contents. All but the CARLA towns come from the Waymo Open Motion Dataset, for
 # non-commercial use.
@@ -160,7 +160,7 @@ def unpack(archive: Path, folder: Path) -> Unpacked:
         raise SceneError(f"{archive}: cannot be unpacked: {error}") from error
     except OSError as error:
         raise SceneError(
-            f"{error.filename or archive}: cannot be written or read: {said(error)}"
+            f"{error.filename or archive}: cannot be written or read: {describe_error(error)}"
         ) from error
     return Unpacked(**counts, refused=tuple(refused))
 

@@ -54,7 +54,7 @@ from puffervec.contract.evaluation import (
 from puffervec.core.infos import Infos
 from puffervec.errors import ConfigError, PuffervecError, SceneError
 from puffervec.system import extras
-from puffervec.system.folder import replace_file, said
+from puffervec.system.folder import describe_error, replace_file
 
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv
@@ -434,7 +434,7 @@ def draw(
     try:
         replace_file(path, picture)
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {said(error)}") from error
+        raise ConfigError(f"cannot write {path}: {describe_error(error)}") from error
     return name
 
 

@@ -27,7 +27,7 @@ from puffervec.contract.evaluation import Actor, Evaluation, Report
 from puffervec.errors import ConfigError, SceneWarning
 from puffervec.system import extras
 from puffervec.system.arguments import Parser
-from puffervec.system.folder import replace_file, said
+from puffervec.system.folder import describe_error, replace_file
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import evaluation_config, own_evaluation
@@ -250,7 +250,7 @@ def _save(path: Path, data: bytes) -> None:
     try:
         replace_file(path, data)
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {said(error)}") from error
+        raise ConfigError(f"cannot write {path}: {describe_error(error)}") from error
 
 
 def _draw(

@@ -35,7 +35,7 @@ from puffervec.contract.evaluation import Interval, Report, Row, as_text
 from puffervec.errors import ConfigError
 from puffervec.system import extras
 from puffervec.system.arguments import Parser
-from puffervec.system.folder import make_folder, refuse_odd_file, replace_file, said
+from puffervec.system.folder import describe_error, make_folder, refuse_odd_file, replace_file
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, evaluation_config, native_env
@@ -357,7 +357,7 @@ def _paths(request: RenderRequest, player: Player, kind: str) -> dict[str, Path]
         try:
             make_folder(folder)
         except OSError as error:
-            raise ConfigError(f"cannot write to {folder}: {said(error)}") from error
+            raise ConfigError(f"cannot write to {folder}: {describe_error(error)}") from error
         paths = {part: folder / name for part, name in FILES.items()}
         page, film = paths.pop("page"), paths.pop("film")
         if kind == "html":
@@ -369,7 +369,7 @@ def _paths(request: RenderRequest, player: Player, kind: str) -> dict[str, Path]
         try:
             refuse_odd_file(path)
         except OSError as error:
-            raise ConfigError(f"cannot write {path}: {said(error)}") from error
+            raise ConfigError(f"cannot write {path}: {describe_error(error)}") from error
     return paths
 
 
@@ -377,7 +377,7 @@ def _save(path: Path, data: bytes) -> None:
     try:
         replace_file(path, data)
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {said(error)}") from error
+        raise ConfigError(f"cannot write {path}: {describe_error(error)}") from error
 
 
 # Each of these functions returns a file's bytes and a description, or None if there is nothing to

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from puffervec.errors import ConfigError, SceneError
-from puffervec.system.folder import Folder, said
+from puffervec.system.folder import Folder, describe_error
 
 CACHE_VARIABLE = "PUFFERVEC_CACHE"
 SCENES = "scenes"  # the folder in it
@@ -115,7 +115,7 @@ def write_atomically(
     except OSError as error:
         cached = path.is_relative_to(cache_folder())
         remedy = f"; set {CACHE_VARIABLE} to a writable folder" if cached else ""
-        raise SceneError(f"{path}: cannot be written: {said(error)}{remedy}") from error
+        raise SceneError(f"{path}: cannot be written: {describe_error(error)}{remedy}") from error
 
 
 @contextlib.contextmanager

@@ -394,8 +394,8 @@ def refuse_odd_file(path: Path) -> None:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
 
-def said(error: OSError) -> str:
-    """Return the text of an error, with the name of the file if `Folder` refuses it."""
+def describe_error(error: OSError) -> str:
+    """Return the message of an error, with the file name if `Folder` refused that file."""
     words = error.strerror or str(error)
     return (
         f"{os.path.basename(error.filename)}: {words}"

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from puffervec.errors import ConfigError
-from puffervec.system.folder import Folder, make_folder, replace_file, said
+from puffervec.system.folder import Folder, describe_error, make_folder, replace_file
 from puffervec.train.config import algorithms
 from puffervec.train.config.sections import (
     LogSection,
@@ -108,7 +108,9 @@ class RunLock:
                 opened.refuse_odd(*_WRITTEN)
                 self._fd = opened.open(_LOCK_FILE, os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            raise ConfigError(f"cannot write to the run folder {folder}: {said(error)}") from error
+            raise ConfigError(
+                f"cannot write to the run folder {folder}: {describe_error(error)}"
+            ) from error
         self._finalizer = weakref.finalize(self, os.close, self._fd)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -211,7 +213,7 @@ class RunFiles:
                 self.lock.close()
             if isinstance(error, OSError):
                 raise ConfigError(
-                    f"cannot write to the run folder {folder}: {said(error)}"
+                    f"cannot write to the run folder {folder}: {describe_error(error)}"
                 ) from error
             raise
 
@@ -254,7 +256,7 @@ class RunFiles:
             self._take()
         except OSError as error:
             raise ConfigError(
-                f"cannot save: the run folder {self.folder} is gone: {said(error)}"
+                f"cannot save: the run folder {self.folder} is gone: {describe_error(error)}"
             ) from error
         note(f"the run folder {self.folder} was deleted: it was recreated without its old content")
 

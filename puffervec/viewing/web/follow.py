@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from puffervec.system.folder import open_file, said
+from puffervec.system.folder import describe_error, open_file
 from puffervec.train.metrics.keys import ELAPSED_S, STEP
 from puffervec.train.metrics.log import RESUMED, SCHEMA_VERSION
 
@@ -68,7 +68,7 @@ class Follower:
             self._refuse("")
             return
         except OSError as error:
-            self._refuse(said(error))
+            self._refuse(describe_error(error))
             return
         try:
             self._read(fd)

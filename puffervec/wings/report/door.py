@@ -14,7 +14,7 @@ from puffervec.commands.players import add_player, find_player, is_env, player_f
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.errors import ConfigError
 from puffervec.system.arguments import Parser
-from puffervec.system.folder import refuse_odd_file, replace_file, said
+from puffervec.system.folder import describe_error, refuse_odd_file, replace_file
 from puffervec.train.config import flags
 from puffervec.train.config.target import native_env, own_evaluation
 
@@ -73,7 +73,7 @@ def write_report(
     try:
         replace_file(path, text.encode())
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {said(error)}") from error
+        raise ConfigError(f"cannot write {path}: {describe_error(error)}") from error
     return path
 
 
@@ -88,7 +88,7 @@ def _refuse(path: Path) -> None:
     try:
         refuse_odd_file(path)
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {said(error)}") from error
+        raise ConfigError(f"cannot write {path}: {describe_error(error)}") from error
 
 
 def options(parser: Parser) -> None:

@@ -31,7 +31,7 @@ from puffervec.contract.drawing import BLUE
 from puffervec.errors import ConfigError, MissingExtraError
 from puffervec.system import extras
 from puffervec.system.arguments import Parser
-from puffervec.system.folder import Folder, replace_file, said
+from puffervec.system.folder import Folder, describe_error, replace_file
 from puffervec.system.output import printable, table_lines
 from puffervec.train.config import flags
 from puffervec.train.config.ranges import (
@@ -132,7 +132,7 @@ class Sweep:
                 opened.made(TRIALS).close()
         except OSError as error:
             raise ConfigError(
-                f"cannot make the sweep's folder {self.folder}: {said(error)}"
+                f"cannot make the sweep's folder {self.folder}: {describe_error(error)}"
             ) from error
         self._study = Study(storage or f"{SQLITE}{self.folder / STUDY_FILE}", self.name)
         try:

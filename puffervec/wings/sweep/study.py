@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.system.folder import folder_of, said
+from puffervec.system.folder import describe_error, folder_of
 
 SQLITE, JOURNAL = "sqlite:///", "journal:///"
 BEAT_S, LOST_S = 30, 120  # Between two heartbeats, and until a trial without any counts as lost.
@@ -268,7 +268,7 @@ class _Locks:
             with folder_of(self.path) as (folder, name):
                 self._fd = folder.open(name, os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            raise ConfigError(f"cannot write {self.path}: {said(error)}") from error
+            raise ConfigError(f"cannot write {self.path}: {describe_error(error)}") from error
 
     def _lock(self, how: int, byte: int) -> None:
         try:
