@@ -145,7 +145,7 @@ def test_figures_that_are_not_those_named_are_refused() -> None:
     [
         ("ppoo", "no algorithm is called 'ppoo'.*did you mean 'ppo'.*the algorithms are ppo"),
         (f"{__name__}:NONE", "NONE': module .* has no 'NONE'"),
-        (f"{__name__}:NO_ALGORITHM", "is 3: give the place of a puffervec.train.Algorithm"),
+        (f"{__name__}:NO_ALGORITHM", "is 3: must be the name of a puffervec.train.Algorithm"),
         (3, "train.algorithm is 3: must be text"),
     ],
 )

@@ -107,7 +107,7 @@ def test_parameters_choose_among_usual_and_given() -> None:
         ("train.gamma", "0.9:1.5", "gamma is 1.5"),
         ("train.lrr", "1:2", "unknown setting lrr: did you mean lr"),
         ("lr", "1:2", "SECTION.NAME"),
-        ("log.name", "a/b", "nothing of what it learns"),
+        ("log.name", "a/b", "do not affect learning"),
     ],
 )
 def test_bad_ranges(key: str, text: str, words: str) -> None:
@@ -136,7 +136,7 @@ def test_settings_ranges_and_rates_fit_their_env(target: str) -> None:
     training = puffervec.envs.get(target).training if target in BUILT_IN else puffervec.Training()
     algorithm = algorithms.get(config.train.algorithm)
     assert list(ranges.build_space(config, {})) == list(
-        dict.fromkeys([*ranges.SEARCHED, *algorithm.search, *training.search])
+        dict.fromkeys([*ranges.DEFAULT_SPACE, *algorithm.search, *training.search])
     )
     assert set(training.rates.values()) <= set(env_spec(config).record_names)
 

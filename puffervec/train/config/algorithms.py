@@ -7,8 +7,8 @@ A package adds an algorithm by an entry point in its pyproject.toml that loads t
     [project.entry-points."puffervec.algorithms"]
     my_algorithm = "my_package:MINE"
 
-Then `--train.algorithm my_algorithm` trains with it; `--train.algorithm module:MINE` does without
-an entry point.
+Then `--train.algorithm my_algorithm` trains with it; `--train.algorithm module:MINE` needs no entry
+point.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Loss(Protocol):
 
         Args:
             policy: the policy to train.
-            spec: of its actions.
+            spec: description of its actions.
             batch: samples of one microbatch.
-            section: of the algorithm. If the run schedules it, `entropy_coef` is a tensor () on the
-                device with the value of this update.
+            section: settings of the algorithm. If the run schedules it, `entropy_coef` is a tensor
+                () on the device with the value of this update.
             bf16: whether to run the policy under autocast.
         """
 
@@ -61,18 +61,18 @@ class Algorithm:
     Attributes:
         section: its settings: a frozen dataclass derived from TrainSection that adds its own
             fields, all with defaults. They are flags (`--train.NAME`) and are saved with the run
-            like all others; `check` refuses values.
-        loss: returns the loss. Called when updates are about to begin, so that only then torch
-            need be imported.
-        figures: names of what the loss sums up besides itself, in its order. The log has their
-            means as `losses/NAME`.
-        stop: asked after each epoch, as `stop(section, sums, samples)`: True ends the update. sums:
-            the figures, summed over the epoch's samples of all ranks, by name, () on the device:
-            reading one waits for the device.
-        corrects_lag: whether the loss may be given the rollouts of older weights, with advantages
-            that V-trace has corrected: what `--ray` needs.
-        search: what `puffer-train sweep` searches besides the usual, as in `puffervec.Training`; ""
-            for what it must not.
+            like all others; `check` refuses bad values.
+        loss: returns the loss. Called shortly before the first update, so that torch is imported
+            only then.
+        figures: names of the figures that the loss returns, in order. The log has their means as
+            `losses/NAME`.
+        stop: called after each epoch, as `stop(section, sums, samples)`: True ends the update.
+            sums: the figures by name, summed over the epoch's samples of all ranks, tensors () on
+            the device: reading one waits for the device.
+        corrects_lag: whether the loss supports rollouts of older weights, with advantages that
+            V-trace has corrected; `--ray` requires that.
+        search: settings that `puffer-train sweep` searches in addition to the usual ones, as in
+            `puffervec.Training`; "" excludes a setting.
     """
 
     section: type[TrainSection]
@@ -94,15 +94,15 @@ CORRECTING = ("ppo", "a2c")  # The algorithms of this package.
 
 
 def get(name: str) -> Algorithm:
-    """Return the algorithm of that name, or what stands at "module:ATTRIBUTE".
+    """Return the algorithm of that name, or the one imported from "module:ATTRIBUTE".
 
     Raises: ConfigError.
     """
     if ":" not in name:
         return _REGISTRY.get(name)
-    found: Any = run_user_code(f"train.algorithm {name}", "cannot be imported", lambda: named(name))
-    if not isinstance(found, Algorithm):
+    value: Any = run_user_code(f"train.algorithm {name}", "cannot be imported", lambda: named(name))
+    if not isinstance(value, Algorithm):
         raise ConfigError(
-            f"train.algorithm {name} is {found!r}: give the place of a puffervec.train.Algorithm"
+            f"train.algorithm {name} is {value!r}: must be the name of a puffervec.train.Algorithm"
         )
-    return found
+    return value

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The space that a sweep searches: ranges and choices of settings, as flags write them.
+"""The search space of a sweep: ranges and choices of settings, in the notation of flags.
 
 Imports neither torch nor optuna.
 
 --sweep.train.lr 1e-4:1e-2:log         from the first to the second number, on a logarithmic scale
---sweep.train.gamma 0.95:0.999         ... evenly
---sweep.train.update-epochs 1/2/4      one of these
+--sweep.train.gamma 0.95:0.999         from the first to the second number, on a linear scale
+--sweep.train.update-epochs 1/2/4      one of these values
 --sweep.policy.hidden 64,64/128,128    one of these lists
 """
 
@@ -23,9 +23,9 @@ from puffervec.train.config import algorithms, flags, schedules
 from puffervec.train.config.sections import SECTIONS, TrainConfig, hints_of, suggest
 from puffervec.train.config.target import training_of
 
-PREFIX = "--sweep."  # Of flags: --sweep.SECTION.NAME TEXT.
-# What is searched where no range is given.
-SEARCHED = {
+PREFIX = "--sweep."  # Prefix of flags: --sweep.SECTION.NAME TEXT.
+# The search space if the user sets no range.
+DEFAULT_SPACE = {
     "train.lr": "3e-4:1e-2:log",
     "train.gamma": "0.95:0.999",
     "train.gae_lambda": "0.8:0.98",
@@ -53,23 +53,22 @@ class Choices:
     options: tuple[str, ...]
 
 
-Searched = Range | Choices
-Space = dict[str, Searched]  # By key, as "train.lr".
+Domain = Range | Choices
+Space = dict[str, Domain]  # Domains by key, such as "train.lr".
 
 
 def build_space(
-    config: TrainConfig, given: Mapping[str, str], names: Sequence[str] | None = None
+    config: TrainConfig, ranges: Mapping[str, str], names: Sequence[str] | None = None
 ) -> Space:
-    """Return the space of a sweep: the env's usual ranges, overridden by those in `given`.
+    """Return the search space of a sweep: the env's usual ranges, overridden by `ranges`.
 
     `names` restricts it to these settings.
 
     Raises: ConfigError: an unknown key, a text that is not a range, or a value that the setting
-        does not take.
+        does not allow.
     """
-    own = training_of(
-        config.target
-    ).search  # Perhaps of settings that the run's algorithm does not have.
+    # The env may name settings that the run's algorithm does not have.
+    own = training_of(config.target).search
     known = {field.name for field in dataclasses.fields(config.train)}
     own = {
         key: text
@@ -77,9 +76,9 @@ def build_space(
         if key.removeprefix("train.") in known or not key.startswith("train.")
     }
     of_algorithm = algorithms.get(config.train.algorithm).search
-    usual = {**SEARCHED, **of_algorithm, **own}
+    usual = {**DEFAULT_SPACE, **of_algorithm, **own}
     usual = {key: text for key, text in usual.items() if of_algorithm.get(key, text)}
-    texts = {**usual, **given} if names is not None or not given else dict(given)
+    texts = {**usual, **ranges} if names is not None or not ranges else dict(ranges)
     if names is not None:
         for name in names:
             if name not in texts:
@@ -88,15 +87,15 @@ def build_space(
                 )
         texts = {name: texts[name] for name in names}
     space = {key: parse(config, key, text) for key, text in texts.items()}
-    for key, searched in space.items():
-        ends = searched.options if isinstance(searched, Choices) else (searched.low, searched.high)
+    for key, domain in space.items():
+        ends = domain.options if isinstance(domain, Choices) else (domain.low, domain.high)
         for end in ends:
             with_values(config, {key: end}).check()
     return space
 
 
-def parse(config: TrainConfig, key: str, text: str) -> Searched:
-    """Return what `text` says about the setting `key`.
+def parse(config: TrainConfig, key: str, text: str) -> Domain:
+    """Parse the range or choices of the setting `key`.
 
     Raises: ConfigError.
     """
@@ -141,7 +140,7 @@ def _hint(config: TrainConfig, key: str) -> Any:
         )
     if section == "log":
         raise ConfigError(
-            f"{PREFIX}{key}: where a run leaves its files changes nothing of what it learns"
+            f"{PREFIX}{key}: settings of log do not affect learning: choose another section"
         )
     if section == "env" and config.python:
         return Any
@@ -158,7 +157,7 @@ def _hint(config: TrainConfig, key: str) -> Any:
 def with_values(config: TrainConfig, values: Values) -> TrainConfig:
     """Return the config with values (numbers of a Range, texts of Choices) by key.
 
-    Raises: ConfigError where one does not fit.
+    Raises: ConfigError: a value is invalid.
     """
     tables: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
@@ -181,32 +180,30 @@ def _convert(value: Any, hint: Any) -> Any:
 def draw(trial: Any, space: Space) -> Values:
     """Let an optuna trial choose values by key. Whole numbers of a Range are ints."""
     values: Values = {}
-    for key, searched in space.items():
-        if isinstance(searched, Choices):
-            values[key] = trial.suggest_categorical(key, list(searched.options))
-        elif searched.whole:
-            values[key] = trial.suggest_int(
-                key, int(searched.low), int(searched.high), log=searched.log
-            )
+    for key, domain in space.items():
+        if isinstance(domain, Choices):
+            values[key] = trial.suggest_categorical(key, list(domain.options))
+        elif domain.whole:
+            values[key] = trial.suggest_int(key, int(domain.low), int(domain.high), log=domain.log)
         else:
-            values[key] = trial.suggest_float(key, searched.low, searched.high, log=searched.log)
+            values[key] = trial.suggest_float(key, domain.low, domain.high, log=domain.log)
     return values
 
 
-def as_text(searched: Searched) -> str:
+def as_text(domain: Domain) -> str:
     """Return a range or choices as text, the inverse of `parse`."""
-    if isinstance(searched, Choices):
-        return "/".join(searched.options)
-    low, high = (int(end) if searched.whole else end for end in (searched.low, searched.high))
+    if isinstance(domain, Choices):
+        return "/".join(domain.options)
+    low, high = (int(end) if domain.whole else end for end in (domain.low, domain.high))
     ends = f"{low!r}:{high!r}"
-    return f"{ends}:log" if searched.log else ends
+    return f"{ends}:log" if domain.log else ends
 
 
-def place(searched: Searched, value: Any) -> float:
-    """Return the place of a value in the searched range, 0 to 1, for pictures."""
-    if isinstance(searched, Choices):
-        return searched.options.index(str(value)) / (len(searched.options) - 1)
-    low, high, at = searched.low, searched.high, float(value)
-    if searched.log:
+def place(domain: Domain, value: Any) -> float:
+    """Return the position of a value in its domain, 0 to 1, for pictures."""
+    if isinstance(domain, Choices):
+        return domain.options.index(str(value)) / (len(domain.options) - 1)
+    low, high, at = domain.low, domain.high, float(value)
+    if domain.log:
         low, high, at = math.log(low), math.log(high), math.log(at)
     return (at - low) / (high - low)

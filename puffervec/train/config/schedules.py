@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Settings that may change over a run: a number, or points that are joined by straight lines.
+"""Settings that may change over a run: a number, or points with linear interpolation.
 
 Imports no torch.
 
 lr = 1e-3                              constant
-lr = [[0, 1e-3], [1_000_000, 1e-4]]    falls for a million agent-steps, then stays at 1e-4
+lr = [[0, 1e-3], [1_000_000, 1e-4]]    decreases for a million agent-steps, then stays at 1e-4
 """
 
 from __future__ import annotations
@@ -21,17 +21,15 @@ import numpy as np
 
 from puffervec.errors import ConfigError
 
-Points = tuple[tuple[float, float], ...]
-Schedule = (
-    float | Points
-)  # The type of such a setting: (agent-steps, value) by ascending agent-steps.
+Points = tuple[tuple[float, float], ...]  # (agent-steps, value) by ascending agent-steps.
+Schedule = float | Points  # The type of such a setting.
 
 
 def value_at(schedule: Schedule, steps: int) -> float:
     """Return the value after `steps` agent-steps.
 
-    It is constant before the first point and after the last one. Two points of the same step are a
-    jump: the later one holds from there on.
+    It is constant before the first point and after the last one. Two points with the same step make
+    a jump, after which the later one applies.
 
     >>> [value_at(((100, 1.0), (200, 0.0)), steps) for steps in (0, 150, 300)], value_at(0.5, 7)
     ([1.0, 0.5, 0.0], 0.5)
@@ -43,9 +41,9 @@ def value_at(schedule: Schedule, steps: int) -> float:
 
 
 def convert(value: Any, key: str) -> Schedule:
-    """Return a TOML or JSON value as a schedule.
+    """Convert a TOML or JSON value to a schedule.
 
-    Raises: ConfigError: names `key` and the point that is wrong.
+    Raises: ConfigError: names `key` and the bad point.
     """
     if _is_number(value):
         return float(value)
@@ -57,19 +55,19 @@ def convert(value: Any, key: str) -> Schedule:
 
 
 def from_text(text: str, key: str = "the value") -> Schedule:
-    """Return what a flag says: `1e-3`, or `[[0, 1e-3], [1e6, 1e-4]]`. Raises: ConfigError."""
+    """Parse the text of a flag: `1e-3`, or `[[0, 1e-3], [1e6, 1e-4]]`. Raises: ConfigError."""
     value: Any = text
     with contextlib.suppress(ValueError, RecursionError):
         value = json.loads(text)
-    with contextlib.suppress(ValueError):  # JSON knows neither .5 nor +1.
+    with contextlib.suppress(ValueError):  # JSON allows neither .5 nor +1.
         value = float(text)
     return convert(value, key)
 
 
 def check(key: str, schedule: Schedule, zero: bool) -> None:
-    """Raise ConfigError unless the values are numbers of at least 0, and the points in order.
+    """Raise ConfigError unless the values are numbers of at least 0, and the points are in order.
 
-    Args: zero: a constant 0 is allowed, and so are points that are all 0.
+    Args: zero: whether a constant 0, or points that are all 0, are allowed.
     """
     if not isinstance(schedule, tuple):
         least, words = (0.0, "at least 0") if zero else (math.ulp(0.0), "above 0")
@@ -108,6 +106,6 @@ def _is_number(value: Any) -> bool:
         return False
     try:
         float(value)
-    except OverflowError:  # a whole number of more than 308 digits
+    except OverflowError:  # A whole number of more than 308 digits.
         return False
     return True

@@ -37,7 +37,7 @@ from puffervec.train.config import flags
 from puffervec.train.config.ranges import (
     PREFIX,
     Choices,
-    Searched,
+    Domain,
     Space,
     Values,
     as_text,
@@ -290,7 +290,7 @@ class Sweep:
             "name": self.name,
             "env": self.config.target,
             "metric": self.metric,
-            "space": {key: as_text(searched) for key, searched in self.space.items()},
+            "space": {key: as_text(domain) for key, domain in self.space.items()},
             "best": best,
             "pareto": [trial.number for trial in front],
             "running": len(self._study.running()),
@@ -353,8 +353,7 @@ def _make_plan(
     plan = {
         "config": {"target": config.target, **config.tables()},
         "space": {
-            key: as_text(searched)
-            for key, searched in build_space(config, ranges, parameters).items()
+            key: as_text(domain) for key, domain in build_space(config, ranges, parameters).items()
         },
         "metric": metric or training_of(config.target).metric,
     }
@@ -451,10 +450,10 @@ def draw_parallel(ended: Sequence[Any], space: Space, metric: str, title: str) -
     axis = figure.subplots()
     for trial in done:  # The best are drawn last, on top.
         score, cost = trial.values
-        heights = [place(searched, trial.params[key]) for key, searched in space.items()]
+        heights = [place(domain, trial.params[key]) for key, domain in space.items()]
         heights += [float(costs(cost)), float(scores(score))]
         axis.plot(range(len(heights)), heights, color=cm.viridis(scores(score)), alpha=0.8, lw=1.5)
-    ends = [*(_marks(searched) for searched in space.values())]
+    ends = [*(_marks(domain) for domain in space.values())]
     ends += [[(0.0, f"{scale.vmin:.3g}"), (1.0, f"{scale.vmax:.3g}")] for scale in (costs, scores)]
     for at, marks in enumerate(ends):
         axis.axvline(at, color="0.3", lw=0.8)
@@ -485,12 +484,12 @@ def _span(values: Sequence[float]) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
-def _marks(searched: Searched) -> list[tuple[float, str]]:
+def _marks(domain: Domain) -> list[tuple[float, str]]:
     """Return the labels on an axis as (height, text)."""
-    if isinstance(searched, Choices):
-        return [(place(searched, option), option) for option in searched.options]
-    log = " (log)" if searched.log else ""
-    return [(0.0, f"{searched.low:g}"), (1.0, f"{searched.high:g}{log}")]
+    if isinstance(domain, Choices):
+        return [(place(domain, option), option) for option in domain.options]
+    log = " (log)" if domain.log else ""
+    return [(0.0, f"{domain.low:g}"), (1.0, f"{domain.high:g}{log}")]
 
 
 def options(parser: Parser) -> None:
