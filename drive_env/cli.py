@@ -56,9 +56,9 @@ from puffervec.system.shells import scripts
 from puffervec.workers.process.parallel import each_on_all_cores
 
 NAME = "puffer-scenes"
-SHOWN = 10  # files named in a summary; --json names all
+SHOWN = 10  # Files named in a summary; --json names all.
 ALL = "all"
-LEAST = 8  # scenes per process that are worth starting one
+LEAST = 8  # Fewest scenes per process: fewer do not pay for its start.
 COLUMNS = (
     "frames",
     *OBJECT_TYPES,
@@ -83,60 +83,59 @@ def parser() -> Parser:
     verbs = top.add_subparsers(dest="verb", metavar="VERB")
 
     def verb(name: str, run: Any, summary: str, paths: bool = True) -> Parser:
-        found: Parser = verbs.add_parser(name, help=summary, description=summary)
-        found.set_defaults(run=run)
+        new: Parser = verbs.add_parser(name, help=summary, description=summary)
+        new.set_defaults(run=run)
         if paths:
             what = "a scene file, or a folder with subfolders"
-            found.add_argument("paths", nargs="+", type=Path, metavar="PATH", help=what)
-        return found
+            new.add_argument("paths", nargs="+", type=Path, metavar="PATH", help=what)
+        return new
 
     # fmt: off
-    verb("info", info, "what is in scenes").flag("--json", "JSON, with all files")
-    found = verb("check", check, "whether scenes can be read and driven")
-    found.flag("--json", "JSON, with all files")
-    found = verb("compare", compare, "how alike two sets of scenes are", paths=False)
+    verb("info", info, "show the contents of scenes").flag("--json", "print JSON with all files")
+    flag = verb("check", check, "check whether scenes can be read and driven").flag
+    flag("--json", "print JSON with all files")
+    sub = verb("compare", compare, "measure how similar two sets of scenes are", paths=False)
     for name in ("A", "B"):
-        found.add_argument(name, help="what env.scenes takes: generated, generated:N, held-out, a "
-                           "folder, a file, or several with commas")
-    found.flag("--json", "JSON, with the measures of each scene")
-    found = verb("convert", convert, "scenes in another format; existing files are not made again")
-    flag = found.flag
-    flag("--out FOLDER", "for the files; made if missing", type=Path, required=True)
+        sub.add_argument(name, help="a set, as for env.scenes: generated, generated:N, held-out, a "
+                         "folder, a file, or several separated by commas")
+    sub.flag("--json", "print JSON with the measures of each scene")
+    flag = verb("convert", convert, "convert scenes to another format; files that are up to date "
+                "are skipped").flag
+    flag("--out FOLDER", "folder for the files; made if missing", type=Path, required=True)
     flag("--to FORMAT", "json, bin or pvs [default: %(default)s]", choices=FORMATS, default="pvs")
-    flag("--layout LAYOUT", "of .bin: v1 for PufferDrive of 2025, v2 for 2.0 [default: "
+    flag("--layout LAYOUT", "layout of .bin: v1 for PufferDrive of 2025, v2 for 2.0 [default: "
          "%(default)s]", choices=tuple(BY_NAME), default="v2")
-    flag("--simplify-m METRES", "of .pvs: largest change of a road; none where the source is .pvs "
+    flag("--simplify-m METRES", ".pvs: largest change of a road; ignored if the source is .pvs "
          "[default: %(default)s]", type=float, default=DriveConfig.simplify_m)
-    flag("--range-m METRES", "of .pvs: range of the index; the env's own setting [default: "
+    flag("--range-m METRES", ".pvs: range of the index, as in the env's settings [default: "
          "%(default)s]", type=float, default=DriveConfig.range_m)
-    flag("--jobs N", "processes [default: as many as there are cores]", type=int)
-    flag("--force", "also make what exists already")
-    flag("--json", "JSON, with every file that failed")
-    flag = verb("generate", generate_scenes, "scenes of the generator", paths=False).flag
-    flag("--out FOLDER", "for the files; made if missing", type=Path, required=True)
+    flag("--jobs N", "number of processes [default: the number of cores]", type=int)
+    flag("--force", "also convert scenes whose files are up to date")
+    flag("--json", "print JSON with every file that failed")
+    flag = verb("generate", generate_scenes, "generate scenes", paths=False).flag
+    flag("--out FOLDER", "folder for the files; made if missing", type=Path, required=True)
     flag("--count N", "number of scenes [default: %(default)s]",
          type=int, default=generate.DEFAULT_COUNT)
-    flag("--seed N", "0 or more; same seed, same scenes [default: %(default)s]",
+    flag("--seed N", "seed, 0 or more; the same seed gives the same scenes [default: %(default)s]",
          type=int, default=generate.DEFAULT_SEED)
     flag("--wide", "draw from the wider ranges of the held-out scenes")
-    flag("--family NAME", f"streets of the size of real ones: {', '.join(FAMILIES)}; or {ALL}",
+    flag("--family NAME", f"streets as large as real ones: {', '.join(FAMILIES)}; or {ALL}",
          choices=(ALL, *FAMILIES))
-    found = verb("download", download, "a public set of scenes; without arguments: a list of them",
-                 paths=False)
-    found.add_argument("set", nargs="?", help="name of a set, or owner/name of a dataset on the "
-                       "Hugging Face Hub")
-    flag = found.flag
-    flag("--out FOLDER", "for the files; made if missing", type=Path)
-    flag("--match PATTERN", "only files whose names fit this pattern, such as 'validation/*'")
-    flag("--limit N", "only as many files", type=int)
-    flag("--endpoint URL", "another server than huggingface.co")
-    flag = verb("draw", draw, "pictures of the logs of scenes").flag
+    sub = verb("download", download, "download a public set of scenes; without arguments, list the "
+               "sets", paths=False)
+    sub.add_argument("set", nargs="?", help="name of a set, or owner/name of a dataset on the "
+                     "Hugging Face Hub")
+    flag = sub.flag
+    flag("--out FOLDER", "folder for the files; made if missing", type=Path)
+    flag("--match PATTERN", "only files whose names match this pattern, such as 'validation/*'")
+    flag("--limit N", "largest number of files", type=int)
+    flag("--endpoint URL", "server to use instead of huggingface.co")
+    flag = verb("draw", draw, "draw pictures of the logs of scenes").flag
     flag("--out FILE|FOLDER", "a .png file, or a folder", type=Path, required=True)
-    flag("--json", "JSON, with every file that failed")
-    found = verb("completion", completion, "a script by which a shell completes all this",
-                 paths=False)
-    found.add_argument("shell", choices=tuple(scripts(NAME)),
-                       help='as in: eval "$(puffer-scenes completion bash)"')
+    flag("--json", "print JSON with every file that failed")
+    sub = verb("completion", completion, "print a completion script for a shell", paths=False)
+    sub.add_argument("shell", choices=tuple(scripts(NAME)),
+                     help='as in: eval "$(puffer-scenes completion bash)"')
     # fmt: on
     return top
 
@@ -154,8 +153,8 @@ def _run(args: list[str]) -> int:
         return 0
     try:
         options = top.parse_args(args)
-    except SystemExit as left:  # --help, --version
-        return int(left.code or 0)
+    except SystemExit as end:  # --help, --version
+        return int(end.code or 0)
     if options.verb is None:
         top.print_help()
         return 0
@@ -170,10 +169,10 @@ def _say(text: str) -> None:
 
 
 def info(options: argparse.Namespace) -> int:
-    """Print what is in each scene, and in all of them."""
-    found = [(path, row) for path, row in _each_scene(options.paths, describe)]
-    rows = [row for _, row in found if isinstance(row, dict)]
-    failed = [(str(path), row) for path, row in found if isinstance(row, str)]
+    """Print the contents of each scene, and totals."""
+    results = _map_scenes(options.paths, describe)
+    rows = [row for _, row in results if isinstance(row, dict)]
+    failed = [(str(path), reason) for path, reason in results if isinstance(reason, str)]
     if options.json:
         print(json.dumps({"scenes": rows, "failed": dict(failed)}, indent=2))
     else:
@@ -192,7 +191,7 @@ def _sum(values: list[Any]) -> Any:
 
 
 def describe(scene: Scene) -> dict[str, Any]:
-    """Return what `info` shows of a scene, by column."""
+    """Return the row of a scene in the table of `info`, by column."""
     controls = Counter(CONTROL_KINDS[item.kind] for item in controls_of(scene))
     kinds = Counter(OBJECT_TYPES[item.type] for item in scene.objects)
     return {
@@ -212,15 +211,13 @@ def describe(scene: Scene) -> dict[str, Any]:
 
 def check(options: argparse.Namespace) -> int:
     """Read and compile each scene; print why scenes cannot be driven, and unreachable goals."""
-    found = list(_each_scene(options.paths, _verdict))
-    failed = [(str(path), verdict) for path, verdict in found if isinstance(verdict, str)]
-    warnings = {
-        str(path): verdict for path, verdict in found if isinstance(verdict, list) and verdict
-    }
+    results = _map_scenes(options.paths, _find_warnings)
+    failed = [(str(path), reason) for path, reason in results if isinstance(reason, str)]
+    warnings = {str(path): lines for path, lines in results if isinstance(lines, list) and lines}
     if options.json:
         print(
             json.dumps(
-                {"scenes": len(found), "failed": dict(failed), "warnings": warnings}, indent=2
+                {"scenes": len(results), "failed": dict(failed), "warnings": warnings}, indent=2
             )
         )
     else:
@@ -230,39 +227,40 @@ def check(options: argparse.Namespace) -> int:
             _say(one_line(f"warning: {path}: {lines[0]}{more}"))
         if len(warnings) > SHOWN:
             _say(f"and warnings for {len(warnings) - SHOWN} more; --json has all")
-        print(f"{len(found) - len(failed)} of {len(found)} scenes can be driven")
+        print(f"{len(results) - len(failed)} of {len(results)} scenes can be driven")
     return EXIT_FAILED if failed else 0
 
 
-def _verdict(scene: Scene) -> list[str]:
-    """Return warnings about a scene that can be driven."""
+def _find_warnings(scene: Scene) -> list[str]:
+    """Return warnings about a scene. Raises: SceneError: it cannot be driven."""
     check_drivable(scene, scene.name)
     compile_scene(scene, settings_of(DriveConfig()))
     return remarks_on_goals(scene)
 
 
-def _each_scene(paths: Sequence[Path], look: Any) -> list[tuple[Path, Any]]:
-    """Return (file, what `look` makes of it, or why it cannot be read) of each scene."""
+def _map_scenes(paths: Sequence[Path], function: Any) -> list[tuple[Path, Any]]:
+    """Call `function` for each scene; return (file, result or error text) of each."""
     files = [file.path for file in files_of(paths)]
-    results = each_on_all_cores(functools.partial(_look_at, look=look), files, LEAST)
-    found = []
+    outcomes = each_on_all_cores(functools.partial(_map_file, function=function), files, LEAST)
+    results = []
     with progress("reading scenes", len(files)) as advance:
-        for path, listed in zip(files, results, strict=True):
-            found += [(path, item) for item in listed]
+        for path, items in zip(files, outcomes, strict=True):
+            results += [(path, item) for item in items]
             advance()
-    return found
+    return results
 
 
-def _look_at(path: Path, look: Any) -> list[Any]:
+def _map_file(path: Path, function: Any) -> list[Any]:
+    """Call `function` for each scene of a file; return results, and error texts for bad scenes."""
     try:
-        return [_look_at_one(path, index, look) for _, index in scenes_in(path)]
+        return [_map_scene(path, index, function) for _, index in scenes_in(path)]
     except SceneError as error:
         return [_reason(path, error)]
 
 
-def _look_at_one(path: Path, index: int | None, look: Any) -> Any:
+def _map_scene(path: Path, index: int | None, function: Any) -> Any:
     try:
-        return look(load(path, index))
+        return function(load(path, index))
     except SceneError as error:
         return _reason(path, error)
 
@@ -275,7 +273,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
     names = ("scene", *COLUMNS)
     cells = [list(names), *([one_line(str(row[name])) for name in names] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    widths[0] = -widths[0]  # names begin at the left, numbers end at the right
+    widths[0] = -widths[0]  # Names are aligned to the left, numbers to the right.
     lines = [
         [text.ljust(-w) if w < 0 else text.rjust(w) for text, w in zip(line, widths, strict=True)]
         for line in cells
@@ -290,12 +288,12 @@ def _say_failed(failed: Sequence[tuple[str, str]]) -> None:
         _say(f"and {len(failed) - SHOWN} more; --json names all")
 
 
-def _reasons(failed: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return all reasons by file; of a file with several scenes they stand one after the other."""
-    found: dict[str, str] = {}
+def _join_reasons(failed: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the reasons by file; those of a file with several scenes are joined."""
+    reasons: dict[str, str] = {}
     for path, reason in failed:
-        found[path] = f"{found[path]}; {reason}" if path in found else reason
-    return found
+        reasons[path] = f"{reasons[path]}; {reason}" if path in reasons else reason
+    return reasons
 
 
 # ---- compare -------------------------------------------------------------------------------------
@@ -303,17 +301,17 @@ def _reasons(failed: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 def compare(options: argparse.Namespace) -> int:
     """Measure two sets of scenes and print a row per measure."""
-    named = [(name, comparison.items_of(name)) for name in (options.A, options.B)]
-    every = [item for _, items in named for item in items]
+    sets = [(name, comparison.items_of(name)) for name in (options.A, options.B)]
+    every = [item for _, items in sets for item in items]
     outcomes: list[Any] = []
     with progress("measuring scenes", len(every)) as advance:
         for outcome in each_on_all_cores(comparison.measure_item, every, LEAST):
             outcomes.append(outcome)
             advance()
-    cut = len(named[0][1])
+    cut = len(sets[0][1])
     a, b = (
-        comparison.collect_measures(named[0][0], outcomes[:cut]),
-        comparison.collect_measures(named[1][0], outcomes[cut:]),
+        comparison.collect_measures(sets[0][0], outcomes[:cut]),
+        comparison.collect_measures(sets[1][0], outcomes[cut:]),
     )
     rows = comparison.rows_of(a, b)
     if options.json:
@@ -336,57 +334,54 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def convert(options: argparse.Namespace) -> int:
-    """Convert scenes, several at a time, and sum up what became of them."""
+    """Convert scenes, several at a time, and print a summary."""
     if options.jobs is not None and options.jobs < 1:
         raise ConfigError(f"--jobs is {options.jobs}; it must be at least 1")
     config = DriveConfig(simplify_m=options.simplify_m, range_m=options.range_m)
     rules = Rules(options.to, options.layout, settings_of(config))
     tasks, refused = tasks_of(files_of(options.paths), options.out, options.to)
-    waiting = tasks if options.force else [task for task in tasks if not is_done(task, rules)]
+    pending = tasks if options.force else [task for task in tasks if not is_done(task, rules)]
     done: list[Conversion] = list(refused)
-    with progress("converting scenes", len(tasks), done=len(tasks) - len(waiting)) as advance:
+    with progress("converting scenes", len(tasks), done=len(tasks) - len(pending)) as advance:
         for item in each_on_all_cores(
-            functools.partial(convert_one, rules=rules), waiting, LEAST, options.jobs
+            functools.partial(convert_one, rules=rules), pending, LEAST, options.jobs
         ):
             done.append(item)
             advance()
     failed = [(str(item.task.path), item.error) for item in done if item.error]
-    there = len(tasks) - len(waiting)
+    skipped = len(tasks) - len(pending)
     sums = {
-        "dropped": _added(item.dropped for item in done),
-        "simplified": _added(item.simplified for item in done),
+        "dropped": _sum_counts(item.dropped for item in done),
+        "simplified": _sum_counts(item.simplified for item in done),
     }
     if options.json:
-        counts = {"converted": len(done) - len(failed), "there": there, "failed": _reasons(failed)}
-        print(
-            json.dumps(
-                {
-                    **counts,
-                    **{what: {n: c for n, (c, _) in of.items()} for what, of in sums.items()},
-                },
-                indent=2,
-            )
-        )
+        result = {
+            "converted": len(done) - len(failed),
+            "there": skipped,
+            "failed": _join_reasons(failed),
+            **{what: {n: c for n, (c, _) in counts.items()} for what, counts in sums.items()},
+        }
+        print(json.dumps(result, indent=2))
         return EXIT_FAILED if failed else 0
     _say_failed(failed)
     print(
-        f"{len(done) - len(failed)} scenes converted to {options.out}, {there} were there "
+        f"{len(done) - len(failed)} scenes converted to {options.out}, {skipped} were there "
         f"already, {len(failed)} failed"
     )
-    for what, of in sums.items():
-        for name, (count, scenes) in of.items():
+    for what, counts in sums.items():
+        for name, (count, scenes) in counts.items():
             print(f"  {what}: {count:,} {name}, in {scenes} scenes")
     return EXIT_FAILED if failed else 0
 
 
-def _added(counts: Iterable[Counter[str]]) -> dict[str, tuple[int, int]]:
-    """Return by name the sum, and in how many of the counts it is."""
-    found: dict[str, tuple[int, int]] = {}
-    for of in counts:
-        for name, count in of.items():
-            total, scenes = found.get(name, (0, 0))
-            found[name] = total + count, scenes + 1
-    return found
+def _sum_counts(counters: Iterable[Counter[str]]) -> dict[str, tuple[int, int]]:
+    """Return by name the sum of its counts, and the number of counters that contain it."""
+    sums: dict[str, tuple[int, int]] = {}
+    for counter in counters:
+        for name, count in counter.items():
+            total, scenes = sums.get(name, (0, 0))
+            sums[name] = total + count, scenes + 1
+    return sums
 
 
 def generate_scenes(options: argparse.Namespace) -> int:
@@ -421,7 +416,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def download(options: argparse.Namespace) -> int:
-    """Fetch a set and unpack what is packed; or list the sets."""
+    """Download a set and unpack its archives, or list the sets."""
     from drive_env.download import SETS, fetch, unpack
 
     if options.set is None:
@@ -442,7 +437,7 @@ def download(options: argparse.Namespace) -> int:
         print(f"{archive}: {result.written} scenes unpacked, {rest}")
         for name in result.refused[:SHOWN]:
             _say(
-                f"{archive}: {name}: left in the archive: it leads elsewhere, is no plain file, "
+                f"{archive}: {name}: left in the archive: it points outside, is not a plain file, "
                 "or is too large"
             )
     print(f"{len(files_of([options.out]))} scene files in {options.out}")
@@ -475,14 +470,14 @@ def draw(options: argparse.Namespace) -> int:
         except SceneError as error:
             failed.append((str(task.path), str(error).removeprefix(f"{task.path}: ")))
     if options.json:
-        print(json.dumps({"drawn": drawn, "failed": _reasons(failed)}, indent=2))
+        print(json.dumps({"drawn": drawn, "failed": _join_reasons(failed)}, indent=2))
     else:
         _say_failed(failed)
     return EXIT_FAILED if failed else 0
 
 
 def completion(options: argparse.Namespace) -> int:
-    """Print a script for a shell."""
+    """Print a completion script for a shell."""
     print(scripts(NAME)[options.shell], end="")
     return 0
 
