@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Completes the command line of `puffer-scenes`: verbs, flags and values."""
+"""Complete the command line of `puffer-scenes`: verbs, flags and values."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from collections.abc import Sequence
 from drive_env.download import SETS
 from puffervec.system.arguments import Parser
 
-# verb: an argument for which the parser has no list of choices, and the values to suggest
-SUGGESTED = {"download": ("set", tuple(SETS))}
+# By verb: an argument for which the parser has no list of choices, and the values to suggest.
+SUGGESTIONS = {"download": ("set", tuple(SETS))}
 
 
 def candidates(words: Sequence[str], parser: Parser) -> list[str]:
-    """Return the words that the last word may become; none where it is a file name.
+    """Return the completions of the last word; an empty list if it is a file name.
 
     Args:
-        words: the words after `puffer-scenes`, the last one as far as it has been typed.
+        words: the words after `puffer-scenes`, the last one possibly incomplete.
         parser: parser of the command line.
     """
     typed, before = (words[-1] if words else ""), list(words[:-1])
-    return [word for word in _possible(typed, before, parser) if word.startswith(typed)]
+    return [word for word in _list_words(typed, before, parser) if word.startswith(typed)]
 
 
-def _possible(typed: str, before: list[str], parser: Parser) -> list[str]:
+def _list_words(typed: str, before: list[str], parser: Parser) -> list[str]:
     verbs: dict[str, Parser] = next(dict(item.choices) for item in parser._actions if item.choices)
     if before and before[0] not in verbs:
         return []
@@ -36,7 +36,7 @@ def _possible(typed: str, before: list[str], parser: Parser) -> list[str]:
     flag = parser.action_of(before[-1])
     if flag is not None and flag.nargs != 0:
         return list(map(str, flag.choices or ()))
-    name, values = SUGGESTED.get(before[0], ("", ()))
+    name, values = SUGGESTIONS.get(before[0], ("", ()))
     places = [item for item in parser._actions if not item.option_strings]
     return [
         str(value)

@@ -167,7 +167,7 @@ class DriveConfig:
     range_m: float = 50.0
     """Largest distance of observed things; a bird's-eye view shows everything inside it."""
     goal_radius_m: float = 2.0
-    """The goal counts as reached when the car's centre is at most this far from it."""
+    """Largest distance between a goal and the car's centre at which the goal counts as reached."""
     goal_behavior: GoalBehavior = field(default="remove", metadata={"was": "remove_at_goal"})
     """Consequence of reaching the goal. drive_on (0): the agent drives on; remove (1): its
     episode ends and its car disappears; stop: its episode ends and its car stays as an obstacle;
@@ -209,10 +209,10 @@ class DriveConfig:
     unknown_speed_limit_mps: float = 0.0
     """Speed limit of lanes for which the scene has none; 0: no limit."""
     observe_weights: int = 0
-    """1: an agent also observes the position of each of its weights in its range, from -1 to 1."""
+    """1: an agent also observes its reward weights, scaled from their ranges to -1 to 1."""
     draw_rewards: int = 1
     """1: weights with a range (reward_ranges) are drawn from it for each agent and episode; 0: all
-    agents use the settings.
+    agents use the weights in the settings.
     """
     max_speed_mps: float = 30.0
     """Speed limit of the dynamics, forward."""
@@ -269,8 +269,8 @@ class DriveConfig:
     others: Others = "log"
     """Motion of the objects that are not agents. log: they follow their log, and appear and
     disappear with it. static: they stay where they are when the scene starts. idm: vehicles that
-    move in the log drive along it, and on along the lanes, by the intelligent driver model; the
-    rest follow their log.
+    move in the log are driven by the intelligent driver model, along their log and then along the
+    lanes; other objects follow their log.
     """
     init_step: int = 0
     """Frame of the log in which scenes start. Agents are chosen from the objects present in it."""
@@ -285,8 +285,8 @@ class DriveConfig:
     next_goal_m: float = 40.0
     """Distance along the lanes to the next goal (goal_behavior=next)."""
     idm_agents: int = 0
-    """1: agents that are vehicles drive by IDM along the path of their log, and on along its lane,
-    instead of by their actions; other agents stand still.
+    """1: agents that are vehicles are driven by IDM instead of their actions, along the path of
+    their log and then along its lane; other agents stand still.
     """
     idm_speed_mps: float = 0.0
     """Desired speed of vehicles under others=idm; 0 for the highest speed of their log."""
@@ -347,8 +347,8 @@ class DriveConfig:
     """
     action_values: tuple[str, ...] = field(default=(), metadata={"python": True})
     """Values that actions choose from, as acceleration=-4,0,2 steering=-0.5,0,0.5 for the axes of
-    the model; an axis that is not named keeps its own values. A continuous action ranges from the
-    least to the greatest of them.
+    the model; an axis that is not named keeps the model's values. A continuous action ranges from
+    the lowest to the highest value.
     """
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
     """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others;
@@ -423,11 +423,11 @@ class DriveConfig:
         self._check_players()
 
     def _check_players(self) -> None:
-        given = [name for name in PLAYERS if getattr(self, name)]
-        if len(given) > 1:
+        players = [name for name in PLAYERS if getattr(self, name)]
+        if len(players) > 1:
             raise ConfigError(
-                f"drive: {' and '.join(given)} are 1, but each drives the agents in its own way: "
-                "set one of them"
+                f"drive: {' and '.join(players)} are 1, but each drives the agents in its own way: "
+                "set only one of them"
             )
 
     def _check_traffic(self) -> None:

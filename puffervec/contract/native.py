@@ -113,19 +113,19 @@ class NativeEnv:
         if self.evaluation is None:
             return None
         try:
-            found = self.evaluation()
+            evaluation = self.evaluation()
         except PuffervecError:
             raise
         except Exception as error:
             raise ConfigError(
                 f"{self.name}: its evaluation cannot be loaded: {type(error).__name__}: {error}"
             ) from error
-        if not isinstance(found, Evaluation):
+        if not isinstance(evaluation, Evaluation):
             raise ConfigError(
-                f"{self.name}: its evaluation is {found!r}: `evaluation` must return a "
+                f"{self.name}: its evaluation is {evaluation!r}: `evaluation` must return a "
                 "puffervec.Evaluation"
             )
-        return found
+        return evaluation
 
     @property
     def has_pictures(self) -> bool:
@@ -141,22 +141,22 @@ class NativeEnv:
         if isinstance(settings, self.config):
             return settings
         if settings is not None and not isinstance(settings, Mapping):
-            found = f"{settings!r} ({type(settings).__name__})"
+            text = f"{settings!r} ({type(settings).__name__})"
             raise ConfigError(
-                f"settings of {self.name} are {found}: give a mapping or a {self.config.__name__}"
+                f"settings of {self.name} are {text}: give a mapping or a {self.config.__name__}"
             )
         known = {f.name: f for f in dataclasses.fields(self.config)}
-        given = renamed(self.config, settings or {})
-        for name, value in given.items():
+        values = renamed(self.config, settings or {})
+        for name, value in values.items():
             if name not in known:
                 raise ConfigError(
                     f"{self.name} has no setting {name!r}: the settings are {', '.join(known)}"
                 )
             if not known[name].metadata.get("python"):
-                given[name] = _checked(
+                values[name] = _check_value(
                     self.name, known[name], _choices(self.config, known[name]), value
                 )
-        return self.config(**given)
+        return self.config(**values)
 
     def pack(self, config: Any) -> bytes:
         return pack_config(config)
@@ -243,34 +243,34 @@ def _kind(config: type[Any], f: dataclasses.Field[Any]) -> np.dtype[Any]:
     return _KIND["int" if _choices(config, f) else _type_name(f)]
 
 
-def _checked(env: str, f: dataclasses.Field[Any], choices: tuple[Any, ...], given: Any) -> Any:
-    """Return `given` as the field's type, or raise ConfigError."""
+def _check_value(env: str, f: dataclasses.Field[Any], choices: tuple[Any, ...], value: Any) -> Any:
+    """Return `value` as the field's type, or raise ConfigError."""
     if choices:
-        plain = given.item() if isinstance(given, np.generic) else given
+        plain = value.item() if isinstance(value, np.generic) else value
         if isinstance(plain, (str, int)) and not isinstance(plain, bool) and plain in choices:
             return plain
         names = ", ".join(choice for choice in choices if isinstance(choice, str))
-        raise ConfigError(f"{env}: {f.name} is {given!r}; it must be one of {names}")
+        raise ConfigError(f"{env}: {f.name} is {value!r}; it must be one of {names}")
     wanted = _type_name(f)
     accepted: dict[str, tuple[type, ...]] = {
         "int": (int, np.integer),
         "bool": (bool, np.bool_),
         "float": (int, float, np.integer, np.floating),
     }
-    is_bool = isinstance(given, (bool, np.bool_))
-    if not isinstance(given, accepted[wanted]) or (is_bool and wanted != "bool"):
+    is_bool = isinstance(value, (bool, np.bool_))
+    if not isinstance(value, accepted[wanted]) or (is_bool and wanted != "bool"):
         raise ConfigError(
-            f"{env}: {f.name} is {given!r}, which is {type(given).__name__}: give {wanted}"
+            f"{env}: {f.name} is {value!r}, which is {type(value).__name__}: give {wanted}"
         )
     try:
-        value: Any = {"int": int, "bool": bool, "float": float}[wanted](given)
-    except OverflowError as error:  # a whole number of more than 308 digits
+        number: Any = {"int": int, "bool": bool, "float": float}[wanted](value)
+    except OverflowError as error:  # A whole number of more than 308 digits.
         raise ConfigError(
             f"{env}: {f.name} is a number that does not fit a double: give {wanted}"
         ) from error
-    if wanted == "int" and not -(2**31) <= value < 2**31:
-        raise ConfigError(f"{env}: {f.name} is {value}: use a whole number of 32 bits")
-    return value
+    if wanted == "int" and not -(2**31) <= number < 2**31:
+        raise ConfigError(f"{env}: {f.name} is {number}: use a whole number of 32 bits")
+    return number
 
 
 def _compare_config(name: str, config: type[Any], library: str | None) -> None:
@@ -293,11 +293,11 @@ def _compare_config(name: str, config: type[Any], library: str | None) -> None:
 def pack_config(config: Any) -> bytes:
     """Return the bytes of the C config struct."""
     return b"".join(
-        _packed(type(config), f, getattr(config, f.name)) for f in c_fields(type(config))
+        _pack_field(type(config), f, getattr(config, f.name)) for f in c_fields(type(config))
     )
 
 
-def _packed(config: type[Any], f: dataclasses.Field[Any], value: Any) -> bytes:
+def _pack_field(config: type[Any], f: dataclasses.Field[Any], value: Any) -> bytes:
     if isinstance(value, str) and value in (names := _choices(config, f)):
         value = names.index(value)
     try:
@@ -317,8 +317,8 @@ def pack_params(params: Mapping[str, np.ndarray]) -> bytes:
     head, entry = ffi.sizeof("pv_params"), ffi.sizeof("pv_param")
     at = head + entry * len(params)
     entries, chunks = [], []
-    for name, given in params.items():
-        array = np.ascontiguousarray(given)
+    for name, values in params.items():
+        array = np.ascontiguousarray(values)
         if (
             array.dtype not in DTYPE_CODE
             or array.ndim > lib.PV_MAX_NDIM
