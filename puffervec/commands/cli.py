@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 """`puffer-train [VERB] ...`: find the verb and run it.
 
-To add a verb: a file in this folder that ends in VERB, its name in _VERBS here, a line in
-docs/training.md. Wings bring theirs through puffervec/doors.py.
+To add a verb: write a file in this folder that ends in VERB, and add its name to _VERBS here and a
+line to docs/training.md. Wings add theirs through puffervec/doors.py.
 
-Exit codes are those of puffervec/system/command.py; 130 and 143 mean stopped by Ctrl-C and SIGTERM:
-in training after saving a checkpoint, else immediately.
+Exit codes are those of puffervec/system/command.py; 130 and 143 mean stopped by Ctrl-C and SIGTERM,
+in training after a checkpoint was saved.
 """
 
 from __future__ import annotations
@@ -51,20 +51,19 @@ HELP = {"-h", "--help", "--help-all"}
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
-    # Inductor's advice to whoever wrote the code (TF32, split reductions) would run through the
-    # dashboard.
+    # Inductor's advice to authors of models (TF32, split reductions) would disturb the dashboard.
     warnings.filterwarnings("ignore", category=UserWarning, module=r"torch\._inductor")
     verb = None
     if args and args[0] not in ("-h", "--help", "help") and args != ["--version"]:
         verb = VERBS.get(args[0], train.VERB)
-    # A verb that trains is there for its files, not for its output.
+    # A verb that trains succeeds even if its output is lost, since its purpose is its files.
     return run_command(
         NAME, lambda: _run(verb, args), writes_files=verb is not None and verb.trains
     )
 
 
 def usage() -> str:
-    """Return what `puffer-train --help` prints."""
+    """Return the text of `puffer-train --help`."""
     heads = {name: f"puffer-train {name} {verb.syntax}" for name, verb in VERBS.items()}
     verbs = "\n".join(f"       {heads[name]:<54}  {verb.summary}" for name, verb in VERBS.items())
     return train.help_text(f"{verbs.lstrip()}\n       puffer-train --version")

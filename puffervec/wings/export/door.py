@@ -32,12 +32,12 @@ def options(parser: Parser) -> None:
 
 def run(args: list[str], signals: StopSignals) -> None:
     """Run `puffer-train export RUN`."""
-    asked = VERB.parse(args)
+    parsed = VERB.parse(args)
     from puffervec.train.metrics.tables import note
     from puffervec.wings.export.exporting import export_run
 
-    code = [asked.env, asked.policy]
-    for file in export_run(asked.target, asked.format, asked.out, note, code):
+    code = [parsed.env, parsed.policy]
+    for file in export_run(parsed.target, parsed.format, parsed.out, note, code):
         print(file.text())
 
 

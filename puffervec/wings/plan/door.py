@@ -50,21 +50,21 @@ def options(parser: Parser) -> None:
 
 def run(args: list[str], signals: StopSignals) -> None:
     """Run `puffer-train plan TARGET`."""
-    asked = VERB.parse(args)
-    target, out = asked.target, asked.out
+    parsed = VERB.parse(args)
+    target, out = parsed.target, parsed.out
     if out is not None and (not out.absolute().parent.is_dir() or out.suffix != ".svg"):
         raise ConfigError(f"--out {out}: the name must end in .svg, in a folder that exists")
-    code = [asked.env, asked.policy]
+    code = [parsed.env, parsed.policy]
     folder, policies = (
-        _load_env(target, asked.settings)
+        _load_env(target, parsed.settings)
         if is_env(target)
-        else _load_run(target, asked.settings, code)
+        else _load_run(target, parsed.settings, code)
     )
     first, tables = out or folder / "plan.svg", {}
     for name, (policy, rows) in policies.items():
         file = first if len(policies) == 1 else first.with_stem(f"{first.stem}-{name}")
-        tables[name] = _plan(name, policy, rows, asked.batch, file, asked.json)
-    if asked.json:
+        tables[name] = _plan(name, policy, rows, parsed.batch, file, parsed.json)
+    if parsed.json:
         print(json.dumps(tables))
 
 

@@ -119,30 +119,30 @@ def parse(args: list[str]) -> Request:
     return _request(VERB.parse(args))
 
 
-def _request(asked: argparse.Namespace) -> Request:
-    if asked.target is None:
+def _request(parsed: argparse.Namespace) -> Request:
+    if parsed.target is None:
         raise VERB.no_target()
-    if asked.nvtx and asked.sweep:
+    if parsed.nvtx and parsed.sweep:
         raise ConfigError("--nvtx records one measurement: leave --sweep out")
-    more = [name for name in ("sweep", "out", "trace") if getattr(asked, name) is not None]
-    if (asked.syncs or asked.ablation) and more:
+    more = [name for name in ("sweep", "out", "trace") if getattr(parsed, name) is not None]
+    if (parsed.syncs or parsed.ablation) and more:
         raise ConfigError(
             f"--syncs and --ablation print a table, or with --json a file: leave --{more[0]} out"
         )
-    iterations, warmup = DEFAULTS.get(asked.mode, DEFAULTS[""])
+    iterations, warmup = DEFAULTS.get(parsed.mode, DEFAULTS[""])
     taken = ("target", "mode", "batch", "syncs", "ablation", "nvtx")
     return Request(
-        **{name: getattr(asked, name) for name in taken},
-        iterations=asked.iterations or iterations,
-        warmup=warmup if asked.warmup is None else asked.warmup,
-        seed=_seed_and_device(asked.settings)[0].seed,
-        settings=_pairs(asked.set, "--set"),
-        sweep=_knob(asked.sweep),
-        json=_output("json", asked.json),
-        out=_output("out", asked.out),
-        trace=_output("trace", asked.trace),
-        code=(asked.env, asked.policy),
-        left=tuple(asked.settings),
+        **{name: getattr(parsed, name) for name in taken},
+        iterations=parsed.iterations or iterations,
+        warmup=warmup if parsed.warmup is None else parsed.warmup,
+        seed=_seed_and_device(parsed.settings)[0].seed,
+        settings=_pairs(parsed.set, "--set"),
+        sweep=_knob(parsed.sweep),
+        json=_output("json", parsed.json),
+        out=_output("out", parsed.out),
+        trace=_output("trace", parsed.trace),
+        code=(parsed.env, parsed.policy),
+        left=tuple(parsed.settings),
     )
 
 
@@ -195,12 +195,12 @@ def _output(flag: str, path: Path | None) -> Path | None:
 def run(args: list[str], signals: StopSignals) -> None:
     """Run `puffer-train profile TARGET`."""
     words = ["puffer-train", "profile", *args]
-    asked = VERB.parse(args)
-    if asked.compare:
-        return _compare(asked)
-    if asked.nsys_csv:
-        return _read_nsys(asked)
-    request = _request(asked)
+    parsed = VERB.parse(args)
+    if parsed.compare:
+        return _compare(parsed)
+    if parsed.nsys_csv:
+        return _read_nsys(parsed)
+    request = _request(parsed)
     subject, config = _subject(request)
     if request.nvtx:
         _print_nsys(words)
@@ -382,21 +382,21 @@ def _print_nsys(words: list[str]) -> None:
         note("this machine has no GPU: nothing is marked")
 
 
-def _compare(asked: argparse.Namespace) -> None:
+def _compare(parsed: argparse.Namespace) -> None:
     from puffervec.wings.profile.compare import LIMITS, compare
     from puffervec.wings.profile.pictures import picture
     from puffervec.wings.profile.report import read_report
 
     limits = {}
-    for key, value in _pairs(asked.limit, "--limit").items():
+    for key, value in _pairs(parsed.limit, "--limit").items():
         if key not in LIMITS:
             raise ConfigError(f"--limit {key}: can be {', '.join(LIMITS)}")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ConfigError(f"--limit {key} is {value!r}: must be a number")
         limits[key] = float(value)
-    out = _output("out", asked.out)
-    VERB.refuse(asked.settings)
-    reports = [read_report(file) for file in asked.compare]
+    out = _output("out", parsed.out)
+    VERB.refuse(parsed.settings)
+    reports = [read_report(file) for file in parsed.compare]
     comparison = compare(*reports)
     print(printable(str(comparison)))  # The files may come from others.
     if out is not None:
@@ -405,11 +405,11 @@ def _compare(asked: argparse.Namespace) -> None:
         raise Exceeded("; ".join(exceeded))
 
 
-def _read_nsys(asked: argparse.Namespace) -> None:
+def _read_nsys(parsed: argparse.Namespace) -> None:
     from puffervec.wings.profile.nsys import read_csv
 
-    VERB.refuse(asked.settings)
-    print(printable(str(read_csv(asked.nsys_csv, asked.iterations))))
+    VERB.refuse(parsed.settings)
+    print(printable(str(read_csv(parsed.nsys_csv, parsed.iterations))))
 
 
 VERB = Verb(

@@ -105,12 +105,12 @@ def options(parser: Parser) -> None:
 
 def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train report RUN`."""
-    asked = VERB.parse(args)
+    parsed = VERB.parse(args)
     request = EvalRequest(
-        asked.target, **player_fields(asked), suite=asked.suite, episodes=asked.episodes
+        parsed.target, **player_fields(parsed), suite=parsed.suite, episodes=parsed.episodes
     )
-    date = re.sub(r"\s+", " ", asked.date or f"{datetime.date.today():%Y-%m-%d}")
-    path = write_report(request, asked.out, not asked.no_replays, date, not asked.no_baseline)
+    date = re.sub(r"\s+", " ", parsed.date or f"{datetime.date.today():%Y-%m-%d}")
+    path = write_report(request, parsed.out, not parsed.no_replays, date, not parsed.no_baseline)
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 

@@ -515,24 +515,24 @@ def options(parser: Parser) -> None:
 
 def run(args: list[str], signals: StopSignals) -> None:
     """Run `puffer-train sweep ENV`."""
-    asked = VERB.parse(args)
-    left, trials, results = asked.settings, asked.trials, asked.results
+    parsed = VERB.parse(args)
+    left, trials, results = parsed.settings, parsed.trials, parsed.results
     ranges = flags.take_prefixed(left, PREFIX)
-    parameters = asked.parameters and tuple(asked.parameters.replace("-", "_").split(","))
+    parameters = parsed.parameters and tuple(parsed.parameters.replace("-", "_").split(","))
     config = None
     folder = LogSection().folder
-    if asked.target is None:
+    if parsed.target is None:
         log = flags.take_prefixed(left, "--log.")
         folder = Path(log.pop("folder", folder))
-        if left or log or ranges or parameters or asked.metric:
+        if left or log or ranges or parameters or parsed.metric:
             raise ConfigError(
                 "which env? To resume a sweep, give --name and no settings: it has its own"
             )
     else:
-        config = flags.build_config(TrainConfig.of(asked.target), left, VERB.parser().long_flags())
+        config = flags.build_config(TrainConfig.of(parsed.target), left, VERB.parser().long_flags())
         folder = config.log.folder
         build_space(config, ranges, parameters)
-    name, metric, storage = asked.name, asked.metric, asked.storage
+    name, metric, storage = parsed.name, parsed.metric, parsed.storage
     with (
         Sweep(config, folder, ranges, parameters, trials, name, metric, storage) as sweep,
         signals.training(sweep),

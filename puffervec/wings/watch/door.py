@@ -56,15 +56,15 @@ def run(args: list[str], signals: StopSignals) -> None:
     """Run `puffer-train watch RUN...`."""
     from puffervec.wings.watch.page import watch
 
-    asked = VERB.parse(args)
-    check_port(asked.port)
+    parsed = VERB.parse(args)
+    check_port(parsed.port)
     signals.received = watch(
-        [resolve(target, LogSection().folder) for target in asked.target],
-        asked.host,
-        asked.port,
-        player_words(asked),
+        [resolve(target, LogSection().folder) for target in parsed.target],
+        parsed.host,
+        parsed.port,
+        player_words(parsed),
         announce,
-        asked.replay_every,
+        parsed.replay_every,
     )
 
 
