@@ -52,8 +52,11 @@ STRAGGLING_ENVS = 8  # One worker each, so that none waits for another's step.
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """A cause of slowness. burden: called at every turn; around: the context in which the trainer
-    is made.
+    """A cause of slow training.
+
+    Attributes:
+        burden: called at every turn.
+        around: the context in which the trainer is made.
     """
 
     what: str
@@ -65,7 +68,7 @@ class Cause:
 
 
 def synchronise(trainer: Trainer) -> Callable[[], None]:
-    """At every turn: wait for the device, and read a number back."""
+    """Return a burden that waits for the device and reads a number back."""
     values = next(iter(trainer.slots.values())).storage.values
 
     def burden() -> None:
@@ -77,7 +80,7 @@ def synchronise(trainer: Trainer) -> Callable[[], None]:
 
 
 def copy_rows(trainer: Trainer) -> Callable[[], None]:
-    """At every turn: copy the half's rows once more."""
+    """Return a burden that copies the half's rows once more."""
     vec = trainer.vec
 
     def burden() -> None:
@@ -88,7 +91,7 @@ def copy_rows(trainer: Trainer) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def pageable() -> Iterator[None]:
-    """Leave the slab's halves pageable for trainers that are made in the block."""
+    """Prevent the page-locking of slabs for trainers that are made in the block."""
     pin = vars(device_turn)["pin"]
     setattr(device_turn, "pin", lambda block, owner: False)  # noqa: B010  (a name that it imports, not one of its own)
     try:
@@ -98,7 +101,7 @@ def pageable() -> Iterator[None]:
 
 
 def share_device(trainer: Trainer, seconds: float) -> Callable[[], None]:
-    """At every turn: multiply matrices for about `seconds` on the policy's device."""
+    """Return a burden that multiplies matrices for about `seconds` on the policy's device."""
     matrix = torch.eye(MATRIX, device=trainer.device)
     count = max(1, round(seconds / _product_s(matrix)))
 
@@ -125,7 +128,7 @@ def _product_s(matrix: torch.Tensor, count: int = 200) -> float:
 
 
 def sample(config: TrainConfig, cause: Cause, seconds: float) -> dict[str, Any]:
-    """Train as `config` says for about `seconds` with a cause switched on; see `runs.trained`."""
+    """Train with `config` for about `seconds` with a cause switched on; see `runs.train`."""
 
     def prepare(trainer: Trainer) -> None:
         if cause.burden is not None:
@@ -159,7 +162,7 @@ def straggler_config(even: bool, vec: Mapping[str, Any], device: str) -> TrainCo
 
 
 def causes(device: torch.device, simulation_s: float) -> dict[str, Cause]:
-    """Return what stands for each cause on this device, by its name."""
+    """Return the causes that exist on this device, by name."""
     cuda = device.type == "cuda"
     return {
         "synchronisation": Cause(
@@ -184,16 +187,14 @@ NOTHING = Cause("nothing")
 def run(
     options: argparse.Namespace, note: Callable[[str], None]
 ) -> tuple[list[dict[str, Any]], float]:
-    """Measure all causes in turns. Returns the rows of the table, and how much of the machine
-    others took.
-    """
+    """Measure all causes in turns; return the rows of the table and the share of others."""
     device = choose_device(options.device)
     config = runs.settled(runs.config_of(runs.RUNS[options.env], options.device))
-    found = causes(device, runs.simulation_half_s(config))
+    by_name = causes(device, runs.simulation_half_s(config))
     variants = {"": functools.partial(sample, config, NOTHING, options.seconds)}
     variants |= {
         name: functools.partial(sample, config, cause, options.seconds)
-        for name, cause in found.items()
+        for name, cause in by_name.items()
     }
     for way, vec in STRAGGLERS.items():
         for even in (True, False):
@@ -201,16 +202,20 @@ def run(
             variants[f"{way} {even}"] = functools.partial(
                 sample, straggling, NOTHING, options.seconds
             )
-    taken = common.interleave(variants, options.repeats, note, options.attempts)
-    pairs = [(name, cause.what, "", name) for name, cause in found.items()]
+    samples = common.interleave(variants, options.repeats, note, options.attempts)
+    pairs = [(name, cause.what, "", name) for name, cause in by_name.items()]
     pairs += [("stragglers", way, f"{way} True", f"{way} False") for way in STRAGGLERS]
-    return [row(*pair, taken.results) for pair in pairs], taken.foreign
+    return [row(*pair, samples.results) for pair in pairs], samples.foreign
 
 
 def row(
     cause: str, what: str, off: str, on: str, results: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> dict[str, Any]:
-    """Return a line of the table. off, on: variants without and with the cause."""
+    """Return a line of the table.
+
+    Args:
+        off, on: the variants without and with the cause.
+    """
     without, with_it = (
         [float(one["agent_steps_per_s"]) for one in results[name]] for name in (off, on)
     )

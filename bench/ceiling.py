@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Measure what several cores of this machine can do together: simultaneous independent C loops.
+"""Measure the joint speed of several cores of this machine, by simultaneous independent C loops.
 
 No vector env is involved. Two cores seldom do twice the work of one: they share caches, memory
 bandwidth and sometimes a physical core. So a vector env is compared with as many simultaneous loops
@@ -29,17 +29,17 @@ READY, GO = "ready", "go"
 
 
 def wait_for_others() -> None:
-    """Report that this process is ready to be timed, and wait until the others are ready too. For
-    processes of `at_once`.
+    """Report that this process is ready to be timed, and wait until the others are ready too.
+
+    This is for processes of `run_simultaneously`.
     """
     print(READY, flush=True)
     if sys.stdin.readline().strip() != GO:
         raise PuffervecError("the benchmark that started this process has ended")
 
 
-def at_once(commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """Run commands that call `wait_for_others` and print a line of JSON at the end. Returns that
-    JSON of each, in order.
+def run_simultaneously(commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """Run commands that call `wait_for_others` and print a line of JSON; return the JSON of each.
 
     Raises:
         PuffervecError: one of them failed; the others are ended.
@@ -64,17 +64,18 @@ def at_once(commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
 
 
 def c_loops(workload: Workload, copies: int, turns: int) -> float:
-    """Return the seconds per turn of all envs of a workload when `copies` processes share them,
-    each in a C loop of its own.
+    """Return the seconds per turn of all envs of a workload that `copies` processes share.
+
+    Each process runs its own C loop.
     """
     shared = json.dumps({**dataclasses.asdict(workload), "num_envs": workload.num_envs // copies})
     command = [sys.executable, "-m", "bench.ceiling", shared]
-    found = at_once([[*command, str(copy), str(turns)] for copy in range(copies)])
-    return max(result["turn_s"] for result in found)
+    loops = run_simultaneously([[*command, str(copy), str(turns)] for copy in range(copies)])
+    return max(result["turn_s"] for result in loops)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one loop, on a core of its own, and print its seconds per turn."""
+    """Run one loop on its own core, and print its seconds per turn."""
     workload = Workload(**json.loads(arguments[0]))
     copy, turns = int(arguments[1]), int(arguments[2])
     if hasattr(os, "sched_setaffinity"):

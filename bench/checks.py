@@ -36,7 +36,7 @@ ENVS: dict[str, dict[str, Any]] = {
     "drive": {"env": "drive", "num_envs": 64},
     "CartPole-v1": {"env": "CartPole-v1", "num_envs": 64},
 }
-# (file, text, text without the check); each text occurs exactly once.
+# Entries are (file, text, text without the check); each text occurs exactly once.
 CUTS: tuple[tuple[str, str, str], ...] = (
     ("csrc/core/action.c", "if (PV_LIKELY(most < size)) {", "if (1) {                     "),
     ("csrc/core/action.c", "bad += index >= allowed.size[i];", "bad += 0 * allowed.size[i];"),
@@ -82,7 +82,7 @@ CUTS: tuple[tuple[str, str, str], ...] = (
 
 
 def cut(folder: Path, cuts: Sequence[tuple[str, str, str]] = CUTS) -> None:
-    """Take the checks out of the sources in `folder`.
+    """Remove the checks from the sources in `folder`.
 
     Raises:
         ConfigError: a text does not occur exactly once, so the list above is out of date.
@@ -98,7 +98,7 @@ def cut(folder: Path, cuts: Sequence[tuple[str, str, str]] = CUTS) -> None:
 
 
 def copy_sources(folder: Path) -> None:
-    """Copy what a build needs, without build products."""
+    """Copy the files that a build needs, without build products."""
     ignore = shutil.ignore_patterns("*.so", "__pycache__", "_native.c", "*.o")
     for name in ("csrc", "puffervec", "drive_env", "bench"):
         shutil.copytree(common.ROOT / name, folder / name, ignore=ignore)
@@ -110,7 +110,7 @@ def build(folder: Path) -> None:
     """Build the C core in `folder`.
 
     Raises:
-        ConfigError: it does not build.
+        ConfigError: the build fails.
     """
     done = subprocess.run(
         [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
@@ -123,7 +123,7 @@ def build(folder: Path) -> None:
 
 
 def measure(env: str, num_envs: int, seconds: float) -> float:
-    """Return env-steps per second of two worker processes, in this process's build."""
+    """Measure the env-steps per second of two worker processes with the build of this process."""
     import numpy as np
 
     import puffervec
@@ -143,7 +143,7 @@ def measure(env: str, num_envs: int, seconds: float) -> float:
             vec.step(actions)
         while (
             now := time.perf_counter()
-        ) < begin + seconds or not turns:  # at least one, whatever else runs
+        ) < begin + seconds or not turns:  # At least one, however busy the machine is.
             vec.step(actions)
             turns += 1
         return turns * num_envs / (now - begin)
@@ -188,9 +188,9 @@ def run(options: argparse.Namespace, progress: common.Progress) -> tuple[dict[st
                 raise ConfigError(f"--envs has {env!r}: use some of {', '.join(ENVS)}")
             one = functools.partial(sample, settings=ENVS[env], seconds=options.seconds)
             variants = {name: functools.partial(one, place) for name, place in places.items()}
-            found = common.interleave(variants, options.repeats, progress, options.attempts)
-            shipped, without = found.results["shipped"], found.results["cut"]
-            worst = max(worst, found.foreign)
+            result = common.interleave(variants, options.repeats, progress, options.attempts)
+            shipped, without = result.results["shipped"], result.results["cut"]
+            worst = max(worst, result.foreign)
             results[env] = {
                 "shipped": common.figure(shipped),
                 "cut": common.figure(without),

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Shared parts of all benchmarks: machine facts, interleaved repeats, tables, JSON files.
 
-A figure has one sample per repeat. A repeat starts everything that is measured anew; the variants
-take turns within it, so a slow minute of the machine affects all of them.
+A figure has one sample per repeat. Each repeat starts all measured processes anew; the variants
+take turns within it, so that a slow minute of the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from puffervec.system.cores import affinity, cpu_quota, usable_cores
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
-SCHEMA_VERSION = 2  # 1: foreign_load may lack programs that were short
-FOREIGN_LIMIT = 0.05  # share of the machine that others may take before a run counts as disturbed
-# What a figure may depend on; those that are not installed have no version.
+SCHEMA_VERSION = 2  # Under version 1, foreign_load may lack short programs.
+FOREIGN_LIMIT = 0.05  # Share of the machine for other processes above which a run is disturbed.
+# Packages on which a figure may depend; those that are not installed have no version.
 PACKAGES = (
     "puffervec", "numpy", "cffi", "torch", "gymnasium", "stable-baselines3", "envpool", "ale-py",
     "minigrid", "mujoco", "torchrl", "tianshou", "ray",
@@ -45,12 +45,12 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured number: median of the repeats, and their spread.
+    """A measured number: the median of the repeats, and their spread.
 
     Attributes:
         spread: half the distance between the quartiles, as a share of the median (0.02 is 2 %); 0
-        for a single sample.
-        samples: one per repeat, in order.
+            for a single sample.
+        samples: one number per repeat, in order.
     """
 
     median: float
@@ -62,7 +62,7 @@ class Figure:
 
 
 def figure(samples: Iterable[float]) -> Figure:
-    """Return median and spread of samples (at least one).
+    """Return the median and spread of samples (at least one).
 
     >>> figure([1.0, 2.0, 3.0]).median
     2.0
@@ -76,7 +76,7 @@ def figure(samples: Iterable[float]) -> Figure:
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> Figure:
-    """Return the figure of over[i] / under[i].
+    """Return the figure of the ratios over[i] / under[i].
 
     Dividing samples of the same repeat cancels drift.
     """
@@ -85,8 +85,11 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> Figure:
 
 @dataclass(frozen=True)
 class Runs:
-    """Results by variant, one per repeat, and the highest share of the machine that others took
-    during a kept run.
+    """The samples of all variants.
+
+    Attributes:
+        results: results by variant, one per repeat.
+        foreign: highest share of the machine that other processes took during one of these runs.
     """
 
     results: dict[str, list[Any]]
@@ -103,8 +106,8 @@ def interleave(
 
     Args:
         note: called with a line of progress before each run.
-        attempts: how often a sample is taken at most while others use more than FOREIGN_LIMIT of
-            the machine; the least disturbed sample is kept.
+        attempts: largest number of attempts per sample while other processes use more than
+            FOREIGN_LIMIT of the machine; the least disturbed sample counts.
     """
     results: dict[str, list[Any]] = {name: [] for name in variants}
     worst = 0.0
@@ -115,8 +118,8 @@ def interleave(
             for _ in range(attempts):
                 if note is not None:
                     note(f"repeat {repeat + 1}/{repeats}: {name}")
-                found = foreign_load(variants[name])
-                best = found if best is None or found[1] < best[1] else best
+                sample = foreign_load(variants[name])
+                best = sample if best is None or sample[1] < best[1] else best
                 if best[1] <= FOREIGN_LIMIT:
                     break
             assert best is not None
@@ -126,7 +129,7 @@ def interleave(
 
 
 def foreign_note(share: float | None) -> str:
-    """Return a line that says how quiet the machine was; None: it was not measured."""
+    """Return a line about the load by other processes; None: it was not measured."""
     if share is None:
         return "how much of the machine other processes took was not measured"
     word = (
@@ -150,22 +153,20 @@ def _read(path: str) -> str:
 def cpu_model() -> str:
     """Return the CPU's name from the system."""
     for pattern in (r"^model name\s*:\s*(.+)$", r"^Hardware\s*:\s*(.+)$"):
-        found = re.search(pattern, _read("/proc/cpuinfo"), re.MULTILINE)
-        if found:
-            return found.group(1).strip()
+        match = re.search(pattern, _read("/proc/cpuinfo"), re.MULTILINE)
+        if match:
+            return match.group(1).strip()
     return platform.processor() or platform.machine()
 
 
 def system() -> str:
-    """Return the system and the version of its kernel, without what the machine's owner has added
-    to it.
-    """
+    """Return the system and the version of its kernel, without suffixes of this machine."""
     number = re.match(r"\d+(\.\d+)*", platform.release())
     return f"{platform.system()} {number[0] if number else ''}".strip()
 
 
 def _git(*arguments: str, root: Path = ROOT) -> subprocess.CompletedProcess[str] | None:
-    """Return what a git command did in a folder; None where it could not run."""
+    """Run a git command in a folder and return the finished process; None if it could not run."""
     try:
         return subprocess.run(
             ["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=10
@@ -174,16 +175,17 @@ def _git(*arguments: str, root: Path = ROOT) -> subprocess.CompletedProcess[str]
         return None
 
 
-def _said(done: subprocess.CompletedProcess[str] | None) -> str:
+def _output_of(done: subprocess.CompletedProcess[str] | None) -> str:
     return done.stdout.strip() if done is not None and done.returncode == 0 else ""
 
 
 def commit() -> str:
-    """Return the short commit of the source tree, with "+" after it if code has changed since; ""
-    outside git.
+    """Return the short commit of the source tree, "" outside git.
+
+    A "+" follows it if code has changed since.
     """
-    name = _said(_git("rev-parse", "--short=12", "HEAD"))
-    changed = name and _said(
+    name = _output_of(_git("rev-parse", "--short=12", "HEAD"))
+    changed = name and _output_of(
         _git(
             "status",
             "--porcelain",
@@ -200,14 +202,16 @@ def commit() -> str:
 
 def has_history(root: Path = ROOT) -> bool:
     """Return whether a folder is the top of a git repository with its whole history."""
-    return _said(_git("rev-parse", "--show-cdup", "--is-shallow-repository", root=root)) == "false"
+    return (
+        _output_of(_git("rev-parse", "--show-cdup", "--is-shallow-repository", root=root))
+        == "false"
+    )
 
 
 def commits_since(commit: str, root: Path = ROOT) -> int | None:
-    """Return how many commits HEAD has that `commit` has not; None where `commit` is not one of
-    HEAD's ancestors.
+    """Return the number of commits since `commit`; None if it is not an ancestor of HEAD.
 
-    Raises: ConfigError: there is no history to look at, as in a shallow clone or an unpacked source
+    Raises: ConfigError: the history is missing, as in a shallow clone or an unpacked source
         package.
     """
     if not has_history(root):
@@ -217,13 +221,11 @@ def commits_since(commit: str, root: Path = ROOT) -> int | None:
     ancestor = bool(commit) and _git("merge-base", "--is-ancestor", commit, "HEAD", root=root)
     if not ancestor or ancestor.returncode:
         return None
-    return int(_said(_git("rev-list", "--count", f"{commit}..HEAD", root=root)))
+    return int(_output_of(_git("rev-list", "--count", f"{commit}..HEAD", root=root)))
 
 
 def build_flags() -> list[str]:
-    """Return the compiler flags of csrc/build_ffi.py in this environment ([] if the file is
-    missing).
-    """
+    """Return the compiler flags of csrc/build_ffi.py here, [] if that file is missing."""
     spec = importlib.util.spec_from_file_location(
         "puffervec_build_ffi", ROOT / "csrc" / "build_ffi.py"
     )
@@ -238,21 +240,22 @@ def build_flags() -> list[str]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that matter, without importing them."""
+    """Return the versions of Python and of the relevant packages, without importing them."""
     from importlib import metadata
 
-    found = {"python": platform.python_version()}
+    releases = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            releases[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = ""
-    return found
+            releases[package] = ""
+    return releases
 
 
 def machine() -> dict[str, Any]:
-    """Return what a figure depends on: CPU, cores, affinity, quota, governor, load, commit, build
-    flags, versions.
+    """Return the facts on which a figure depends.
+
+    These are CPU, cores, affinity, quota, governor, load, commit, build flags and versions.
     """
     return {
         "cpu": cpu_model(),
@@ -272,7 +275,7 @@ def machine() -> dict[str, Any]:
 
 
 def machine_line(facts: Mapping[str, Any]) -> str:
-    """Return the line of facts below every table."""
+    """Return the line of facts that is printed below every table."""
     flags = (
         " ".join(
             flag
@@ -289,13 +292,13 @@ def machine_line(facts: Mapping[str, Any]) -> str:
 
 
 def short_machine(facts: Mapping[str, Any]) -> str:
-    """Return the machine as pages name it. Args: facts: see `machine`."""
+    """Return the name of the machine on pages. Args: facts: see `machine`."""
     gpu = f", {facts['gpu']['name']}" if "gpu" in facts else ""
     return f"{facts['cpu']}, {facts['usable_cores']} cores{gpu}"
 
 
 def origin(facts: Mapping[str, Any]) -> str:
-    """Return on which machine, commit and day a result was measured. Args: facts: see `machine`."""
+    """Return the machine, commit and day of a measurement. Args: facts: see `machine`."""
     return f"{short_machine(facts)}; commit {facts['commit']}; {facts['date'][:10]}"
 
 
@@ -306,15 +309,16 @@ def command_line() -> str:
     """Return the running command as typed in the project's folder; see `without_path`."""
     script = Path(sys.argv[0])
     try:
-        shown = str(script.resolve().relative_to(ROOT))
+        name = str(script.resolve().relative_to(ROOT))
     except ValueError:
-        shown = script.name
-    return shlex.join(["python", shown, *map(without_path, sys.argv[1:])])
+        name = script.name
+    return shlex.join(["python", name, *map(without_path, sys.argv[1:])])
 
 
 def without_path(argument: str) -> str:
-    """Return a word of a command for results: paths outside the project become FOLDER or FILE,
-        those inside become relative.
+    """Return a word of a command for results, without paths of this machine.
+
+    Paths outside the project become FOLDER or FILE, those inside become relative.
 
     >>> without_path("--real=/home/me/x.json"), without_path("tag_grid,drive")
     ('--real=FILE', 'tag_grid,drive')
@@ -328,24 +332,24 @@ def without_path(argument: str) -> str:
     ):
         return argument
     path = path.expanduser().resolve()
-    shown = (
+    place = (
         str(path.relative_to(ROOT))
         if path.is_relative_to(ROOT)
         else "FOLDER"
         if path.is_dir()
         else "FILE"
     )
-    return flag + equals + shown
+    return flag + equals + place
 
 
-def _shown(setting: Any) -> Any:
+def _without_paths(setting: Any) -> Any:
     if isinstance(setting, list | tuple):
-        return [_shown(one) for one in setting]
+        return [_without_paths(one) for one in setting]
     return without_path(str(setting)) if isinstance(setting, str | Path) else setting
 
 
 def slug(text: str) -> str:
-    """Return text as a file name: lower case, words joined by "-".
+    """Convert text to a file name: lower case, with "-" between words.
 
     >>> slug("AMD EPYC 9B14 (2 cores)")
     'amd-epyc-9b14-2-cores'
@@ -371,13 +375,13 @@ def report(
         "benchmark": name,
         "command": command_line(),
         "machine": dict(facts),
-        "settings": {name: _shown(setting) for name, setting in settings.items()},
+        "settings": {name: _without_paths(setting) for name, setting in settings.items()},
         "results": results,
     }
 
 
 def add_flags(flags: argparse.ArgumentParser, name: str, seconds: float) -> None:
-    """Add the flags that all benchmarks have."""
+    """Declare the flags that all benchmarks have."""
     flags.add_argument(
         "--seconds",
         type=float,
@@ -429,8 +433,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Write a document to a temporary file beside `path` and rename it: `path` is never
-        half-written.
+    """Write a JSON document by way of a temporary file, so that `path` is never half-written.
 
     Paths within the project, as in tracebacks, become relative to it.
     """
@@ -442,7 +445,7 @@ def write_json(path: Path, document: Any) -> None:
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """Return a number for a table: four digits at most, with k, M or G; "-" for None.
+    """Format a number for a table: at most four digits, with k, M or G; "-" for None.
 
     >>> number(1234567.0), number(0.5), number(12.34), number(None)
     ('1.235M', '0.5', '12.34', '-')
@@ -458,7 +461,7 @@ def number(value: float | None, unit: str = "") -> str:
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
 ) -> None:
-    """Print a table and its notes; without a terminal at a fixed, large width."""
+    """Print a table and its notes; outside a terminal its width is fixed and large."""
     from rich.console import Console
     from rich.table import Table
 
@@ -492,31 +495,31 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def filled(page: str, place: str, text: str) -> str | None:
     """Return a Markdown page with `text` from `<!-- PLACE -->` to the next `<!-- end -->`.
 
-    Returns: None where the page has no such place, or two of that name.
+    The result is None if the page has no such place, or two of that name.
 
     >>> filled("<!-- t -->\\nold\\n<!-- end -->", "t", "new\\n")
     '<!-- t -->\\nnew\\n<!-- end -->'
     """
     begin, end = f"<!-- {place} -->\n", "<!-- end -->"
-    before, found, rest = page.partition(begin)
+    before, marker, rest = page.partition(begin)
     _, ended, after = rest.partition(end)
-    return f"{before}{begin}{text}{end}{after}" if found and ended and begin not in after else None
+    return f"{before}{begin}{text}{end}{after}" if marker and ended and begin not in after else None
 
 
 class Progress:
-    """A line on stderr that says what runs now; silent if stderr is not a terminal."""
+    """A line on stderr that names the current run; silent if stderr is not a terminal."""
 
     def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
+        self._visible = sys.stderr.isatty()
         self._since = time.monotonic()
 
     def __call__(self, text: str) -> None:
-        if self._shown:
+        if self._visible:
             sys.stderr.write(f"\r\033[K[{time.monotonic() - self._since:5.0f} s] {text}")
             sys.stderr.flush()
 
     def clear(self) -> None:
         """Remove the line."""
-        if self._shown:
+        if self._visible:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()

@@ -34,17 +34,17 @@ from bench import common
 from puffervec.errors import ConfigError, PuffervecError
 
 WORKING_TREE = "WORK"
-MAD_TO_SIGMA = 1.4826  # of a normal distribution
+MAD_TO_SIGMA = 1.4826  # Standard deviation / median absolute deviation of a normal distribution.
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How B compares with A.
+    """The result of a comparison of B with A.
 
     Attributes:
         ratio: median of B/A over the pairs.
         spread: standard deviation of the ratios, estimated from their median absolute deviation.
-        changed: the ratio differs from 1 by more than twice the spread.
+        changed: whether the ratio differs from 1 by more than twice the spread.
     """
 
     ratio: float
@@ -75,31 +75,31 @@ def pick(document: Any, path: str) -> float:
     """Return the number at a dotted path in a JSON document; list entries go by index.
 
     Raises:
-        ConfigError: the path leads nowhere, or to something other than a number.
+        ConfigError: the path does not exist, or is not that of a number.
     """
-    found = document
+    value = document
     for part in path.split("."):
         try:
-            found = found[int(part)] if isinstance(found, list) else found[part]
+            value = value[int(part)] if isinstance(value, list) else value[part]
         except (KeyError, IndexError, ValueError, TypeError):
             inside = (
-                list(found)
-                if isinstance(found, dict)
-                else f"{len(found)} entries"
-                if isinstance(found, list)
-                else repr(found)
+                list(value)
+                if isinstance(value, dict)
+                else f"{len(value)} entries"
+                if isinstance(value, list)
+                else repr(value)
             )
             raise ConfigError(f"--metric {path}: there is no {part!r}; found {inside}") from None
-    if isinstance(found, bool) or not isinstance(found, (int, float)):
-        raise ConfigError(f"--metric {path} is {found!r}: give the path of a number")
-    return float(found)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ConfigError(f"--metric {path} is {value!r}: give the path of a number")
+    return float(value)
 
 
 def run_once(command: Sequence[str], folder: Path, metric: str | None) -> float:
     """Run a command in a folder and return its metric, or its wall time in seconds.
 
     Raises:
-        ConfigError: it failed; the message ends with its output.
+        ConfigError: the command failed; the message ends with its output.
     """
     with tempfile.TemporaryDirectory(prefix="puffervec-compare-") as place:
         output = Path(place) / "out.json"
@@ -125,7 +125,7 @@ def unpack(revision: str, folder: Path, repository: Path) -> None:
     """Unpack a git revision into a folder and build its C core there.
 
     Raises:
-        ConfigError: there is no such revision, or it does not build.
+        ConfigError: the revision does not exist, or does not build.
     """
     folder.mkdir(parents=True)
     archive = subprocess.run(
@@ -149,8 +149,8 @@ def alternate(
     a: Callable[[], float], b: Callable[[], float], pairs: int, note: Callable[[str], None]
 ) -> tuple[list[float], list[float]]:
     """Run A and B `pairs` times each, A first in even pairs and B first in odd ones."""
-    found = common.interleave({"A": a, "B": b}, pairs, note).results
-    return found["A"], found["B"]
+    results = common.interleave({"A": a, "B": b}, pairs, note).results
+    return results["A"], results["B"]
 
 
 def _places(options: argparse.Namespace, scratch: Path) -> list[Path]:
@@ -180,7 +180,7 @@ def _commands(options: argparse.Namespace) -> tuple[list[str], list[str]]:
 
 
 def compare(options: argparse.Namespace, progress: common.Progress) -> dict[str, Any]:
-    """Run everything and return the results for JSON."""
+    """Run both commands and return the results for JSON."""
     first, second = _commands(options)
     with tempfile.TemporaryDirectory(prefix="puffervec-compare-") as scratch:
         place_a, place_b = _places(options, Path(scratch))
@@ -232,10 +232,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument("--pairs", type=int, default=7, help="how often each is run")
     flags.add_argument("--repository", type=Path, default=common.ROOT, help=argparse.SUPPRESS)
     flags.add_argument("--json", type=Path, help="also write the results there")
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    split = given.index("--") if "--" in given else len(given)
-    options = flags.parse_args(given[:split])
-    options.command = given[split + 1 :]
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    split = words.index("--") if "--" in words else len(words)
+    options = flags.parse_args(words[:split])
+    options.command = words[split + 1 :]
     progress = common.Progress()
     try:
         if options.pairs < 1:

@@ -69,7 +69,7 @@ class Case:
     env: str
     samples: int
     bf16: bool = False
-    hidden: tuple[int, ...] | None = None  # None: the preset's
+    hidden: tuple[int, ...] | None = None  # None: the preset's widths.
 
 
 CASES = (
@@ -83,8 +83,12 @@ CASES = (
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One line of the table. loss: what computes it in the eager variant, C or torch; ratio:
-    compiled / eager, of the same repeat; pays_after_s: None if it never pays.
+    """One line of the table.
+
+    Attributes:
+        loss: implementation of the loss in the eager variant, C or torch.
+        ratio: compiled / eager, of the same repeat.
+        pays_after_s: see above; None if compiling never pays.
     """
 
     case: Case
@@ -98,8 +102,9 @@ class Result:
 
 
 def gradients_of(case: Case) -> tuple[Callable[[Loss], object], int]:
-    """Return a function that computes the gradients of a microbatch of random rows, and the number
-    of parameters.
+    """Return a function that computes gradients, and the number of parameters.
+
+    The gradients are those of a microbatch of random rows.
     """
     tables = {} if case.hidden is None else {"policy": {"hidden": case.hidden}}
     scenes = (
@@ -126,32 +131,33 @@ def gradients_of(case: Case) -> tuple[Callable[[Loss], object], int]:
 
 
 def loss_of(gradients: Callable[[Loss], object]) -> str:
-    """Return what computes the loss in the eager variant: C or torch."""
-    found = []
+    """Return the implementation of the loss in the eager variant: C or torch."""
+    kinds = []
 
     def loss(
         policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool
     ) -> tuple[torch.Tensor, torch.Tensor]:
         total, sums = ppo_loss(policy, spec, batch, section, bf16)
-        found.append("C" if type(total.grad_fn).__name__ == FUSED else "torch")
+        kinds.append("C" if type(total.grad_fn).__name__ == FUSED else "torch")
         return total, sums
 
     gradients(loss)
-    return found[0]
+    return kinds[0]
 
 
 def medians_ms(works: Sequence[Callable[[], object]], seconds: float) -> list[float]:
-    """Call each function in turn, for about `seconds` and at least 3 times. Returns their median
-    CPU milliseconds.
+    """Call the functions in turn; return the median CPU milliseconds of each.
+
+    This takes about `seconds`, and each is called at least 3 times.
     """
     times: list[list[float]] = [[] for _ in works]
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[-1]) < 3:
-        for work, found in zip(works, times, strict=True):
+        for work, samples in zip(works, times, strict=True):
             begin = time.thread_time()
             work()
-            found.append(1e3 * (time.thread_time() - begin))
-    return [statistics.median(found) for found in times]
+            samples.append(1e3 * (time.thread_time() - begin))
+    return [statistics.median(samples) for samples in times]
 
 
 def cpu_s() -> float:
@@ -162,7 +168,7 @@ def cpu_s() -> float:
 def measure(
     case: Case, seconds: float, repeats: int, backend: Any, note: Callable[[str], None]
 ) -> tuple[Result, float]:
-    """Return a case's result, and the share of the machine that others took."""
+    """Measure a case; return its result and the share of the machine that other processes took."""
     gradients, parameters = gradients_of(case)
     loss = CompiledLoss(ppo_loss, CPU, must=True, backend=backend)
     note(f"{case.name}: compiling")
@@ -187,7 +193,7 @@ def measure(
 def main(
     argv: Sequence[str] | None = None, cases: Sequence[Case] = CASES, backend: Any = "inductor"
 ) -> int:
-    """Measure, print, write; returns the exit code."""
+    """Run the benchmark and return the exit status."""
     flags = argparse.ArgumentParser(description="Updates of a CPU with and without torch.compile.")
     common.add_flags(flags, "compile", seconds=1.0)
     options = flags.parse_args(argv)

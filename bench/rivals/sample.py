@@ -86,10 +86,10 @@ def take(job: Job) -> dict[str, Any]:
 
 def _several(job: Job) -> dict[str, Any]:
     """Take the sample in `job.copies` processes at once and add up their steps."""
-    from bench.ceiling import at_once
+    from bench.ceiling import run_simultaneously
 
     one = dataclasses.replace(job, copies=1, waits=True)
-    found = at_once([[sys.executable, *arguments_of(one)]] * job.copies)
+    found = run_simultaneously([[sys.executable, *arguments_of(one)]] * job.copies)
     if missing := [result for result in found if "missing" in result]:
         return missing[0]
     summed = {

@@ -231,12 +231,12 @@ print(json.dumps({{"at": time.monotonic()}}))
 
 @pytest.mark.slow
 def test_loops_at_once_are_timed_from_the_same_moment_however_long_each_took_to_start() -> None:
-    found = ceiling.at_once(
+    found = ceiling.run_simultaneously(
         [[sys.executable, "-c", TIMED.format(seconds=seconds)] for seconds in (0.0, 0.4)]
     )
     assert abs(found[0]["at"] - found[1]["at"]) < 0.3
     with pytest.raises(PuffervecError, match="ended before it was timed"):
-        ceiling.at_once(
+        ceiling.run_simultaneously(
             [
                 [sys.executable, "-c", TIMED.format(seconds=0)],
                 [sys.executable, "-c", "raise SystemExit(3)"],
