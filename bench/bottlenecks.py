@@ -135,7 +135,7 @@ def sample(config: TrainConfig, cause: Cause, seconds: float) -> dict[str, Any]:
             put_on(trainer.vec, cause.burden(trainer))
 
     with cause.around():
-        return runs.trained(config, seconds, prepare)
+        return runs.train(config, seconds, prepare)
 
 
 def put_on(vec: Any, burden: Callable[[], None]) -> None:
@@ -189,7 +189,7 @@ def run(
 ) -> tuple[list[dict[str, Any]], float]:
     """Measure all causes in turns; return the rows of the table and the share of others."""
     device = choose_device(options.device)
-    config = runs.settled(runs.config_of(runs.RUNS[options.env], options.device))
+    config = runs.fix_choices(runs.config_of(runs.RUNS[options.env], options.device))
     by_name = causes(device, runs.simulation_half_s(config))
     variants = {"": functools.partial(sample, config, NOTHING, options.seconds)}
     variants |= {

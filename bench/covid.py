@@ -5,13 +5,13 @@
     python bench/covid.py                       60 and 1,000 envs
     python bench/covid.py --parts rollout --envs 60
 
-rollout: env-steps/s of this process, of one worker and of two, and of our NumPy twin, one env on
-one core, written as a user would write it: arrays over the states, and unemployment as a sum over
-600 days. transfer: the observations of a step are copied once into the storage of a rollout. Both
-time each turn and keep the fastest tenth: a turn takes a millisecond or less, so some turns have
-the cores to themselves even on a busy machine. The variants take turns, sample by sample. training:
-both policies learn; shares of the time. The published figures compare one A100 with a node of 16
-cores, without a rate; they were not measured here.
+rollout: env-steps/s of this process, of one worker, of two workers, and of our NumPy twin (one env
+on one core), written as a user would write it: arrays over the states, and unemployment as a sum
+over 600 days. transfer: the time to copy the observations of a step once into the storage of a
+rollout. Both time each turn and use the fastest tenth: a turn takes a millisecond or less, so some
+turns are undisturbed even on a busy machine. The variants take turns, sample by sample. training:
+rates and shares of the time while both policies learn. The published figures compare one A100 with
+a node of 16 cores, without a rate; they were not measured here.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ PUBLISHED = {
     1000: {"total": "near-linear from 60"},
 }
 TWIN_STEPS = 540
-SAMPLES = 225_000  # Agents' steps per rollout of a training; the horizon follows from it.
+SAMPLES = 225_000  # Agent-steps per rollout of a training; the horizon follows from it.
 
 
 def workload_of(envs: int) -> Workload:
-    """Return `envs` envs of the paper's settings."""
+    """Return a workload of `envs` envs with the paper's settings."""
     return Workload(f"covid, {envs} envs", "covid", {}, envs, 541)
 
 
 def fast_turn(turn: Callable[[], object], turns: int) -> float:
-    """Return the seconds of a turn of the fastest tenth: the slowest of these."""
+    """Call `turn` repeatedly; return the seconds of the slowest call of the fastest tenth."""
     spent = []
     for _ in range(turns):
         begin = time.perf_counter()
@@ -67,10 +67,10 @@ def fast_turn(turn: Callable[[], object], turns: int) -> float:
     return float(np.quantile(spent, 0.1))
 
 
-def rollout(workload: Workload, drawn: Mapping[str, np.ndarray], mode: Mode, turns: int) -> float:
-    """Return the seconds of a turn of all envs, without a policy."""
+def rollout(workload: Workload, actions: Mapping[str, np.ndarray], mode: Mode, turns: int) -> float:
+    """Measure the seconds of a turn of all envs, without a policy."""
     with workload.make(mode.backend, **mode.settings) as vec:
-        policy = Replay(vec, drawn)
+        policy = Replay(vec, actions)
 
         def turn() -> None:
             rows = vec.recv()
@@ -82,7 +82,7 @@ def rollout(workload: Workload, drawn: Mapping[str, np.ndarray], mode: Mode, tur
 
 
 def numpy_twin(turns: int) -> float:
-    """Return the seconds of one step of one env of the NumPy twin on one core."""
+    """Measure the seconds of one step of one env of the NumPy twin on one core."""
     twin, draw = Covid(load_data()), np.random.default_rng(1)
     actions = [
         {"states": draw.integers(0, 11, 51), "planner": draw.integers(0, 21, 1)} for _ in range(64)
@@ -97,7 +97,7 @@ def numpy_twin(turns: int) -> float:
 
 
 def transfer(workload: Workload, turns: int) -> float:
-    """Return the seconds in which one core copies the observations of a step of all envs once."""
+    """Measure the seconds in which one core copies the observations of a step of all envs once."""
     with workload.make("serial") as vec, on_one_core():
         rows = {name: rows.observations for name, rows in vec.halves[0].groups.items()}
         copies = {name: np.zeros_like(of) for name, of in rows.items()}
@@ -110,32 +110,35 @@ def transfer(workload: Workload, turns: int) -> float:
 
 
 def measure_rollout(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
-    """Return env-steps/s by way for each number of envs, and the ratios that are asked for."""
+    """Measure env-steps/s of all variants for each number of envs, and their ratios."""
     results, worst = {}, 0.0
     for envs in options.envs:
         workload = workload_of(envs)
-        drawn = actions_of(workload)
+        actions = actions_of(workload)
         turns = max(20, round(options.seconds / (3e-6 * envs)))
         variants: dict[str, Any] = {
-            name: functools.partial(rollout, workload, drawn, mode, turns)
+            name: functools.partial(rollout, workload, actions, mode, turns)
             for name, mode in MODES.items()
         }
         variants |= {
             "transfer": lambda w=workload, n=turns: transfer(w, n),
             NUMPY: lambda: numpy_twin(TWIN_STEPS),
         }
-        found = common.interleave(variants, options.repeats, note, options.attempts)
-        worst = max(worst, found.foreign)
-        results[str(envs)] = rates(found.results, envs)
+        samples = common.interleave(variants, options.repeats, note, options.attempts)
+        worst = max(worst, samples.foreign)
+        results[str(envs)] = rates(samples.results, envs)
     return results, worst
 
 
 def rates(seconds: Mapping[str, Sequence[float]], envs: int) -> dict[str, Any]:
-    """Return the figures of a case from samples: seconds per turn of all envs, of NumPy per step of
-    one env.
+    """Return the figures of a case.
+
+    Args:
+        seconds: samples by variant, of a turn of all envs; for NumPy of a step of one env.
+        envs: number of envs.
     """
     steps = {name: 1 if name == NUMPY else envs for name in seconds}
-    per_step = {name: [s / steps[name] for s in taken] for name, taken in seconds.items()}
+    per_step = {name: [s / steps[name] for s in samples] for name, samples in seconds.items()}
     return {
         "env_steps_per_s": {
             name: common.figure(1 / s for s in per_step[name]) for name in (*MODES, NUMPY)
@@ -148,7 +151,7 @@ def rates(seconds: Mapping[str, Sequence[float]], envs: int) -> dict[str, Any]:
 
 
 def show_rollout(results: Mapping[str, Any]) -> None:
-    """Print the table."""
+    """Print the table of results."""
     cells, notes = (
         [],
         [
@@ -156,24 +159,22 @@ def show_rollout(results: Mapping[str, Any]) -> None:
             "measured here"
         ],
     )
-    for envs, found in results.items():
-        per_s = found["env_steps_per_s"]
-        ratios = (
-            str(found[key]) for key in ("serial_over_numpy", "two_over_one", "transfer_share")
-        )
+    for envs, case in results.items():
+        per_s = case["env_steps_per_s"]
+        ratios = (str(case[key]) for key in ("serial_over_numpy", "two_over_one", "transfer_share"))
         cells.append(
             (
                 envs,
-                found["published"].get("rollout", "-"),
+                case["published"].get("rollout", "-"),
                 *(str(per_s[name]) for name in per_s),
                 *ratios,
             )
         )
-        for key, wanted in WANTED.items():
-            word = "met" if found[key].median >= wanted else "MISSED"
+        for key, target in WANTED.items():
+            word = "met" if case[key].median >= target else "MISSED"
             notes.append(
-                f"{envs} envs: {key.replace('_', ' ')} {found[key].median:.3g}, wanted "
-                f"{wanted:g}: {word}"
+                f"{envs} envs: {key.replace('_', ' ')} {case[key].median:.3g}, wanted "
+                f"{target:g}: {word}"
             )
     columns = (
         "envs",
@@ -188,37 +189,37 @@ def show_rollout(results: Mapping[str, Any]) -> None:
 
 
 def measure_training(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
-    """Return rates and the split of time of training with the preset's policies."""
+    """Measure rates and the time split of training with the preset's policies."""
     variants: dict[str, Any] = {}
     for envs in options.envs:
         train = {"horizon": int(np.clip(SAMPLES // (52 * envs), 4, 540)), "minibatch_size": 0}
         tables = {"vec": {"num_envs": envs}, "train": train}
         config = runs.config_of(runs.Run("covid", tables), "cpu")
-        variants[str(envs)] = functools.partial(runs.trained, config, options.train_seconds)
-    found = common.interleave(variants, options.train_repeats, note, options.attempts)
+        variants[str(envs)] = functools.partial(runs.train, config, options.train_seconds)
+    samples = common.interleave(variants, options.train_repeats, note, options.attempts)
     results = {
         envs: {
-            "facts": samples[0]["facts"],
+            "facts": repeats[0]["facts"],
             "published": PUBLISHED.get(int(envs), {}),
-            "env_steps_per_s": common.figure(sample["env_steps_per_s"] for sample in samples),
-            "agent_steps_per_s": common.figure(sample["agent_steps_per_s"] for sample in samples),
+            "env_steps_per_s": common.figure(sample["env_steps_per_s"] for sample in repeats),
+            "agent_steps_per_s": common.figure(sample["agent_steps_per_s"] for sample in repeats),
             "shares": {
-                part: common.figure(sample["shares"][part] for sample in samples)
+                part: common.figure(sample["shares"][part] for sample in repeats)
                 for part in TIME_PARTS
             },
         }
-        for envs, samples in found.results.items()
+        for envs, repeats in samples.results.items()
     }
-    return results, found.foreign
+    return results, samples.foreign
 
 
 def show_training(results: Mapping[str, Any]) -> None:
-    """Print the table."""
+    """Print the table of results."""
     cells = [
-        (envs, found["published"].get("training", "-"),
-         ", ".join(f"{part} {100 * found['shares'][part].median:.0f}%" for part in TIME_PARTS),
-         str(found["env_steps_per_s"]), str(found["agent_steps_per_s"]))
-        for envs, found in results.items()
+        (envs, case["published"].get("training", "-"),
+         ", ".join(f"{part} {100 * case['shares'][part].median:.0f}%" for part in TIME_PARTS),
+         str(case["env_steps_per_s"]), str(case["agent_steps_per_s"]))
+        for envs, case in results.items()
     ]  # fmt: skip
     common.print_table(
         "covid: both policies train",

@@ -10,9 +10,9 @@ States and planner are trained together, then replaced by random and idle ones.
 Social welfare is the planner's objective: the sum of its rewards over an episode of 540 days. The
 states' return is the mean of their own sums. Some pairings replace both policies, others one of
 them: the states' return depends mostly on the subsidies, and a random planner pays a lot, so states
-are compared under the same trained planner. Random ones draw uniformly among the allowed actions,
-idle ones always take action 0: stringency as it was on the last day of the data, no subsidy. The
-env is deterministic; trained policies take their likeliest actions.
+are compared under the same trained planner. Random policies draw uniformly from the allowed
+actions; idle ones always choose action 0: stringency as on the last day of the data, and no
+subsidy. The env is deterministic; trained policies choose their most probable actions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ RECORDS = (
     "stringency",
     "vaccinated",
 )
-PAIRINGS = {  # Name: who are the states, who is the planner.
+PAIRINGS = {  # The policies of the states and of the planner, by name.
     "trained": ("trained", "trained"),
     "random": ("random", "random"),
     "idle": ("idle", "idle"),
@@ -60,7 +60,7 @@ PAIRINGS = {  # Name: who are the states, who is the planner.
     "random planner": ("trained", "random"),
     "idle planner": ("trained", "idle"),
 }
-# A figure of "trained" over that of another pairing.
+# Ratios of a figure of "trained" to that of another pairing.
 COMPARED = {
     "social welfare over random": ("social_welfare", "random"),
     "social welfare over idle": ("social_welfare", "idle"),
@@ -72,14 +72,14 @@ COMPARED = {
     "social welfare over an idle planner": ("social_welfare", "idle planner"),
 }
 WANTED = 1.2
-CURVE_DAYS = 5  # between two points of a curve
+CURVE_DAYS = 5  # Days between two points of a curve.
 EVALUATION_SEED = 1_000_003
 COLOURS = {"trained": "#0072B2", "random": "#D55E00", "idle": "#999999"}
 Act = Callable[[Any, Any, np.random.Generator], Mapping[str, np.ndarray]]
 
 
-def trained(options: argparse.Namespace, seed: int, folder: str) -> tuple[dict[str, Any], Path]:
-    """Train and return what became of it, and the checkpoint."""
+def train(options: argparse.Namespace, seed: int, folder: str) -> tuple[dict[str, Any], Path]:
+    """Train; return facts about the training, and the checkpoint."""
     budget = {
         "seed": seed,
         "device": "cpu",
@@ -92,14 +92,14 @@ def trained(options: argparse.Namespace, seed: int, folder: str) -> tuple[dict[s
         trainer.train()
         checkpoint, run, about = trainer.save(), trainer.folder, trainer.describe()
         steps = trainer.counters.agent_steps
-    wanted = [f"{keys.ENV}{name}" for name in RECORDS]
+    names = [f"{keys.ENV}{name}" for name in RECORDS]
     curve = [
         {
             "minutes": line[keys.ELAPSED_S] / 60,
-            **{name.removeprefix(keys.ENV): line[name] for name in wanted},
+            **{name.removeprefix(keys.ENV): line[name] for name in names},
         }
         for line in read_metrics(run / METRICS_FILE)
-        if wanted[0] in line
+        if names[0] in line
     ]
     took = {"seconds": time.perf_counter() - begin, "learner_cpu_s": time.process_time() - used}
     return {
@@ -111,17 +111,19 @@ def trained(options: argparse.Namespace, seed: int, folder: str) -> tuple[dict[s
 
 
 def random_actions(vec: Any, draw: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return allowed actions, drawn uniformly, by group."""
-    found = {}
+    """Draw allowed actions uniformly; return them by group."""
+    actions = {}
     for name, rows in vec.halves[0].groups.items():
         scores = np.where(rows.action_masks, draw.random(rows.action_masks.shape), -1.0)
-        found[name] = scores.argmax(axis=1).astype(np.int32)
-    return found
+        actions[name] = scores.argmax(axis=1).astype(np.int32)
+    return actions
 
 
 def play(policy: Any, who: Sequence[str], episodes: int, seed: int) -> dict[str, Any]:
-    """Return the mean records of `episodes` episodes played at once, and curves of the first. who:
-    plays each group.
+    """Return the mean records of simultaneous episodes, and curves of the first one.
+
+    Args:
+        who: the policies of the groups: trained, random or idle.
     """
     draw = np.random.default_rng(seed)
     with puffervec.make("covid", backend="serial", num_envs=episodes) as vec:
@@ -155,21 +157,21 @@ def play(policy: Any, who: Sequence[str], episodes: int, seed: int) -> dict[str,
 def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Train with a seed and play all pairings."""
     with tempfile.TemporaryDirectory(prefix="puffervec-covid-") as folder:
-        training, checkpoint = trained(options, seed, folder)
+        training, checkpoint = train(options, seed, folder)
         policy = load_policy(checkpoint)
-        found = {
+        pairings = {
             name: play(
                 policy, who, options.episodes if "random" in who else 1, EVALUATION_SEED + number
             )
             for number, (name, who) in enumerate(PAIRINGS.items())
         }
     for name in PAIRINGS.keys() - COLOURS.keys():
-        del found[name]["curves"]  # they are not drawn
-    return {"seed": seed, "training": training, "pairings": found, "ratios": ratios(found)}
+        del pairings[name]["curves"]  # They are not drawn.
+    return {"seed": seed, "training": training, "pairings": pairings, "ratios": ratios(pairings)}
 
 
-def ratios(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """Return what is compared.
+def ratios(pairings: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """Return the ratios of COMPARED.
 
     >>> one = {"social_welfare": 300.0, "states_return": 200.0}
     >>> trained = {"social_welfare": 450.0, "states_return": 300.0}
@@ -178,7 +180,8 @@ def ratios(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     1.5
     """
     return {
-        name: found["trained"][key] / found[other][key] for name, (key, other) in COMPARED.items()
+        name: pairings["trained"][key] / pairings[other][key]
+        for name, (key, other) in COMPARED.items()
     }
 
 
@@ -186,11 +189,11 @@ def ratios(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
 
 
 def show(results: Sequence[Mapping[str, Any]]) -> None:
-    """Print the pairings, and whether what is wanted was reached."""
+    """Print the pairings, and whether the targets were reached."""
     rows, notes = [], []
     for one in results:
-        for name, found in one["pairings"].items():
-            rows.append((str(one["seed"]), name, *(common.number(found[key]) for key in RECORDS)))
+        for name, records in one["pairings"].items():
+            rows.append((str(one["seed"]), name, *(common.number(records[key]) for key in RECORDS)))
         for name, ratio in one["ratios"].items():
             notes.append(
                 f"seed {one['seed']}: {name} x {ratio:.2f}, wanted {WANTED}: "
@@ -205,7 +208,7 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def draw(one: Mapping[str, Any], path: Path) -> None:
-    """Write the picture: the course of the training, and an episode of each kind."""
+    """Write a picture of the training, and of an episode of each kind."""
     from puffervec.commands.plot import new_figure, save
 
     figure = new_figure(11, 5.6)
@@ -243,7 +246,7 @@ def draw_training(axis: Axes, curve: Sequence[Mapping[str, float]]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark. Returns: the exit status."""
+    """Run the benchmark and return the exit status."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Find settings that suit an unknown env: train small envs of different kinds with candidates.
+"""Find settings for unknown envs, by training small envs of different kinds with candidates.
 
     PYTHONPATH=FOLDER python bench/defaults.py
     python bench/defaults.py --tasks CartPole-v1,cartpole --candidates generic
@@ -8,11 +8,11 @@
 FOLDER has box2d, pygame and examples/out_of_tree (pip install --target FOLDER).
 
 Each candidate overrides settings of GENERIC in puffervec/train/config/target.py. A score is the
-mean return of 50 episodes with the likeliest actions after the task's budget of agent-steps. It
+mean return of 50 episodes with the most probable actions after the task's budget of agent-steps. It
 counts as (score - random) / (good - random), clipped to 0..1, where `random` is the return of
 random actions and `good` a return known to be reachable. Every sample is a fresh process with its
-own seed, in which envs, policy and update share one thread. Envs that are not installed are left
-out, with a note.
+own seed, in which envs, policy and update share one thread. Envs that are not installed are
+skipped, with a note.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Task:
 
 TASKS = {
     "CartPole-v1": Task("CartPole-v1", 100_000, 22, 500),
-    "cartpole": Task("cartpole", 100_000, 22, 500),  # the same in C
+    "cartpole": Task("cartpole", 100_000, 22, 500),  # The same env in C.
     "Acrobot-v1": Task("Acrobot-v1", 100_000, -500, -80),
     "Pendulum-v1": Task("Pendulum-v1", 150_000, -1230, -170),
     "LunarLander-v3": Task("LunarLander-v3", 150_000, -180, 240),
@@ -64,7 +64,7 @@ TASKS = {
     "spot": Task("tests.learn.envs:Spot", 30_000, 2, 8),
 }
 
-BEFORE: Tables = {  # what C envs were given before there was one preset
+BEFORE: Tables = {  # The preset of C envs before there was a common one.
     "vec": {"num_envs": 16},
     "train": {
         "horizon": 64, "update_epochs": 2, "gamma": 0.98,
@@ -99,7 +99,7 @@ CANDIDATES: dict[str, Tables] = {
 
 
 def sample(job: tuple[str, str, int]) -> dict[str, Any]:
-    """Train and evaluate. job: task, candidate, seed."""
+    """Train and evaluate. Args: job: task, candidate, seed."""
     import torch
 
     from puffervec.train import TrainConfig, Trainer
@@ -109,7 +109,7 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
 
     torch.set_num_threads(
         1
-    )  # With small networks more threads are slower, above all on a busy machine.
+    )  # With small networks, more threads are slower, especially on a busy machine.
     name, candidate, seed = job
     task, cpu = TASKS[name], torch.device("cpu")
     with tempfile.TemporaryDirectory(prefix="puffervec-defaults-") as folder:
@@ -134,9 +134,9 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
         with Trainer(config) as trainer:
             metrics = trainer.train()
         seconds = time.perf_counter() - begin
-        found = ckpt.newest(trainer.folder / "checkpoints")
-        assert found is not None
-        run, policies = evaluate.load_policies(found, cpu, (config.target,))
+        newest = ckpt.newest(trainer.folder / "checkpoints")
+        assert newest is not None
+        run, policies = evaluate.load_policies(newest, cpu, (config.target,))
         config = run.config
         actor = evaluate.PolicyActor(policies, cpu, True)
         if config.python:
@@ -155,7 +155,7 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
 
 
 def missing(task: Task) -> str:
-    """Return why an env cannot be made here, or ""."""
+    """Return the reason why an env cannot be made here, "" if it can."""
     from puffervec.train import TrainConfig
     from puffervec.train.config.target import env_spec
 
@@ -167,14 +167,15 @@ def missing(task: Task) -> str:
 
 
 def table(samples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row per candidate, the best first: its mean share, and the scores by task."""
+    """Return a row per candidate, best first, with its mean share and its scores by task."""
     rows = []
     for candidate in dict.fromkeys(one["candidate"] for one in samples):
         own = [one for one in samples if one["candidate"] == candidate]
         tasks = list(dict.fromkeys(one["task"] for one in own))
         by_task = {task: [one for one in own if one["task"] == task] for task in tasks}
         shares = {
-            task: statistics.mean(one["share"] for one in found) for task, found in by_task.items()
+            task: statistics.mean(one["share"] for one in scores)
+            for task, scores in by_task.items()
         }
         rows.append(
             {
@@ -182,11 +183,11 @@ def table(samples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "share": statistics.mean(shares.values()),
                 "worst_share": min(shares.values()),
                 "scores": {
-                    task: [one["score"] for one in found] for task, found in by_task.items()
+                    task: [one["score"] for one in scores] for task, scores in by_task.items()
                 },
                 "seconds": {
-                    task: statistics.median(one["seconds"] for one in found)
-                    for task, found in by_task.items()
+                    task: statistics.median(one["seconds"] for one in scores)
+                    for task, scores in by_task.items()
                 },
             }
         )
@@ -194,9 +195,9 @@ def table(samples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def run(options: argparse.Namespace, note: Any) -> list[dict[str, Any]]:
-    """Return a sample per task, candidate and seed. Raises: ConfigError for unknown names."""
-    for given, known in ((options.tasks, TASKS), (options.candidates, CANDIDATES)):
-        for name in given:
+    """Return a sample per task, candidate and seed. Raises: ConfigError: an unknown name."""
+    for names, known in ((options.tasks, TASKS), (options.candidates, CANDIDATES)):
+        for name in names:
             if name not in known:
                 raise ConfigError(f"{name!r} is unknown: use {', '.join(known)}")
     reasons = {name: missing(TASKS[name]) for name in options.tasks}
@@ -209,17 +210,18 @@ def run(options: argparse.Namespace, note: Any) -> list[dict[str, Any]]:
         for c in options.candidates
         if not reasons[t]
     ]
-    found = []
+    samples = []
     with concurrent.futures.ProcessPoolExecutor(
         options.processes, multiprocessing.get_context("spawn"), max_tasks_per_child=1
     ) as pool:
         for done in concurrent.futures.as_completed([pool.submit(sample, job) for job in jobs]):
-            found.append(done.result())
+            one = done.result()
+            samples.append(one)
             note(
-                f"{len(found)} of {len(jobs)}: {found[-1]['task']}, {found[-1]['candidate']}: "
-                f"{found[-1]['score']:.1f}"
+                f"{len(samples)} of {len(jobs)}: {one['task']}, {one['candidate']}: "
+                f"{one['score']:.1f}"
             )
-    return sorted(found, key=lambda one: jobs.index((one["task"], one["candidate"], one["seed"])))
+    return sorted(samples, key=lambda one: jobs.index((one["task"], one["candidate"], one["seed"])))
 
 
 def _names(text: str) -> list[str]:

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A half's turn for the rungs of the ladder that need a GPU.
+"""The turn of a half for the rungs of the ladder that need a GPU.
 
 Each rung can be switched on separately; the trainer's own turn
 (puffervec/train/collect/device_turn.py) has all of them.
 
     slab --copies--> device: rows into the memory of the rollout, policy, sample --copy--> slab
 
-Runs in the learner, called by bench/loops.py. In tests the same code runs on a CPU, without what
-only CUDA can do.
+Runs in the learner, called by bench/loops.py. In tests the same code runs on a CPU, without the
+features of CUDA.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DRAWN = ("actions", "log_probs", "values")
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """What a turn uses of CUDA, besides a page-locked slab; see `loops.Ways`."""
+    """The features of CUDA that a turn uses, besides a page-locked slab; see `loops.Ways`."""
 
     one_copy: bool
     event: bool
@@ -42,7 +42,11 @@ class Parts:
 
 
 class DeviceHalf:
-    """The turns of one half. Attributes: graph: None until it is captured."""
+    """The turns of one half.
+
+    Attributes:
+        graph: None until it is captured.
+    """
 
     def __init__(
         self,
@@ -56,9 +60,12 @@ class DeviceHalf:
     ) -> None:
         """Page-lock the half.
 
-        Args: half: of `vec.halves`; store: (T + 1, R, ...) by name, on the device; columns: the
-        half's of R; act: from observations to actions, log-probabilities and values, with numbers
-        from `generator`.
+        Args:
+            half: one of `vec.halves`.
+            store: tensors (T + 1, R, ...) by name, on the device.
+            columns: the columns of R that belong to the half.
+            act: maps observations to actions, log-probabilities and values, with random numbers
+                from `generator`.
         """
         self.store, self.columns, self.act, self.generator, self.parts = (
             store,
@@ -84,16 +91,15 @@ class DeviceHalf:
         self._turns = 0
 
     def begin(self) -> None:
-        """Make the half's stream wait, on the device, for the last update. Called before the first
-        turn of a rollout.
+        """Make the half's stream wait, on the device, for the last update.
+
+        Called before the first turn of a rollout.
         """
         if self.stream is not None:
             self.stream.wait_stream(torch.cuda.current_stream(self.device))
 
     def turn(self, t: int) -> None:
-        """Act on the received rows and store everything at step `t`. Returns when the actions are
-        in the slab.
-        """
+        """Act on the received rows, store them at step `t`, and wait until the slab has actions."""
         with self._on_stream():
             self.step.fill_(t)
             if self.parts.one_copy:
@@ -108,27 +114,27 @@ class DeviceHalf:
             self._capture()
 
     def resend(self) -> None:
-        """Put the actions of step 0, which the previous rollout drew last, into the slab."""
+        """Write the actions of step 0, which the previous rollout sampled last, to the slab."""
         with self._on_stream():
             self.actions.copy_(self.store["actions"][0, self.columns])
         self._hand_over()
 
     @torch.no_grad()
     def compute(self) -> None:
-        """The part that a graph can hold."""
-        given = {
+        """Run the part of a turn that a graph can contain."""
+        source_rows = {
             name: self.rows.obs[ROW] if name == "obs" else getattr(self.rows, name)
             for name in TAKEN
         }
-        taken = {name: part.to(self.device, non_blocking=True) for name, part in given.items()}
-        taken["obs"] = taken["obs"].to(self.store["obs"].dtype)
-        drawn = dict(zip(DRAWN, self.act(taken["obs"]), strict=True))
-        for name, source in (taken | drawn).items():
+        rows = {name: part.to(self.device, non_blocking=True) for name, part in source_rows.items()}
+        rows["obs"] = rows["obs"].to(self.store["obs"].dtype)
+        outputs = dict(zip(DRAWN, self.act(rows["obs"]), strict=True))
+        for name, source in (rows | outputs).items():
             target = self.store[name].narrow(
                 1, self.columns.start, self.columns.stop - self.columns.start
             )
             target.index_copy_(0, self.step, source.to(target.dtype).unsqueeze(0))
-        self.actions.copy_(drawn["actions"])
+        self.actions.copy_(outputs["actions"])
 
     def _hand_over(self) -> None:
         """Copy the actions into the slab and wait for them."""

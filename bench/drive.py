@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Measure drive on one core: agent-steps/s, where time goes, what bounds it, how it grows.
+"""Measure drive on one core: agent-steps/s, shares of the time, limits, and growth.
 
     python bench/drive.py --scenes ../shared/data/scenes --only 407,325,792d65eb,a5c44223,Town01
     python bench/drive.py --peer DIR    # compared with PufferDrive's core, compiled from DIR
@@ -8,8 +8,8 @@
 Each scene fills one env with the vehicles that move in it; all of them stay to the end, and actions
 are random. Rates are by scene, preset and type of row, per second of CPU time of the single thread,
 so that other programs disturb them less. A reset counts as a step, here and in the peer: it writes
-all rows. In the peer, objects that neither a policy drives nor the data marks as expert stand
-still; here they move. `stored` is the rate of a core that only stores rows of that size, one after
+all rows. In the peer, objects stand still unless a policy drives them or the data marks them as
+expert; here they move. `stored` is the rate of a core that only stores rows of that size, one after
 the other, in a buffer of 32 MiB, like the rows of many envs; `in cache` is the rate with a buffer
 of 256 KiB, since the rows of one env stay in the core's cache.
 """
@@ -46,8 +46,8 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.system.cores import affinity
 from puffervec.vec.vector_env import VectorEnv
 
-# What PufferDrive's core of November 2025 does on one core with rows of 1848 floats, compiled with
-# -O2, by its own measure.
+# The rate of PufferDrive's core of November 2025 on one core with rows of 1848 floats, compiled
+# with -O2, by its own benchmark.
 PUBLISHED = {"_407": 448e3, "_325": 471e3, "792d65eb": 481e3, "a5c44223": 350e3, "Town01": 674e3}
 BUFFER_BYTES = 1 << 25
 CACHED_BYTES = 1 << 18
@@ -65,8 +65,9 @@ PHASES = {
 
 @dataclasses.dataclass(frozen=True)
 class Rate:
-    """One line of the first table. The last three are None without a peer, or where no figure was
-    published.
+    """One line of the first table.
+
+    The last three fields are None without a peer, or if no figure was published.
     """
 
     scene: str
@@ -83,8 +84,8 @@ class Rate:
 
 
 @contextlib.contextmanager
-def opened(scene: str, num_envs: int = 1, **settings: Any) -> Iterator[VectorEnv]:
-    """An env on one scene that its agents fill, reset and warm."""
+def open_env(scene: str, num_envs: int = 1, **settings: Any) -> Iterator[VectorEnv]:
+    """Yield an env on one scene, filled by its agents, after a reset and a warm-up."""
     config = {"scenes": scene, "remove_at_goal": 0, **settings}
     if "num_agents" not in config:
         prepared = prepare_scenes(get("drive").configure({**config, "num_agents": 4096}))
@@ -101,25 +102,25 @@ def opened(scene: str, num_envs: int = 1, **settings: Any) -> Iterator[VectorEnv
 
 
 def steps(vec: VectorEnv, turns: int) -> float:
-    """Seconds of CPU time of so many turns with random actions."""
-    drawn = draw_actions(vec.spec, vec.num_envs)[vec.spec.groups[0].name]
+    """Return the CPU seconds of `turns` turns with random actions."""
+    actions = draw_actions(vec.spec, vec.num_envs)[vec.spec.groups[0].name]
     worker = vec.workers.opened  # type: ignore[attr-defined]
     begin = time.thread_time()
-    if lib.pv_bench_steps(worker, ffi.from_buffer("int32_t[]", drawn), len(drawn), turns) < 0:
+    if lib.pv_bench_steps(worker, ffi.from_buffer("int32_t[]", actions), len(actions), turns) < 0:
         raise PuffervecError("the env reported a failure within the C loop")
     return time.thread_time() - begin
 
 
 def rate(vec: VectorEnv, seconds: float) -> float:
-    """Agent-steps per second of CPU time: rows with a live agent."""
+    """Measure agent-steps (rows with a live agent) per second of CPU time."""
     turns = max(10, int(seconds / max(steps(vec, 10) / 10, 1e-7)))
     before = vec.counters()["active_rows"]
-    taken = steps(vec, turns)
-    return (vec.counters()["active_rows"] - before) / taken
+    elapsed_s = steps(vec, turns)
+    return (vec.counters()["active_rows"] - before) / elapsed_s
 
 
 def stored_rows(row_bytes: int, seconds: float, buffer_bytes: int) -> float:
-    """Rows per second that one core stores and does nothing else."""
+    """Measure the rows per second of a core that only stores rows."""
     buffer = np.ones(buffer_bytes, np.uint8)
     with on_one_core():
         begin, count = time.thread_time(), 0
@@ -137,12 +138,12 @@ def measure_scene(
     seconds: float,
     peer: Peer | None,
 ) -> list[Rate]:
-    """All presets and types on one scene, taking turns with the peer."""
-    found = []
+    """Measure all presets and types on one scene, taking turns with the peer."""
+    rates = []
     world = peer.write(read_scene(path)) if peer else None
     for preset in presets:
         for dtype in dtypes:
-            with opened(str(path), observation=preset, row_dtype=dtype) as vec:
+            with open_env(str(path), observation=preset, row_dtype=dtype) as vec:
                 agents, row_bytes = vec.num_agents, vec.spec.groups[0].observation_bytes
                 ours, theirs = [], []
                 for _ in range(repeats):
@@ -153,19 +154,21 @@ def measure_scene(
             published = next(
                 (value for part, value in PUBLISHED.items() if part in path.name), None
             )
-            found.append(Rate(
+            rates.append(Rate(
                 path.stem, agents, preset, dtype, median, median.median * row_bytes,
                 *(median.median / stored_rows(row_bytes, min(seconds, 0.3), size)
                   for size in (BUFFER_BYTES, CACHED_BYTES)),
                 common.figure(theirs) if theirs else None,
                 common.ratio(ours, theirs) if theirs else None, published,
             ))  # fmt: skip
-    return found
+    return rates
 
 
 def phases(path: Path, presets: Sequence[str], seconds: float) -> list[tuple[str, ...]]:
-    """Shares of the time by preset: what a row costs less without a block; `world` is all that
-    moves, touches and judges.
+    """Measure shares of the time by preset.
+
+    The share of a block is the time that a row saves without it; `world` covers motion, contacts
+    and judging.
     """
     lines = []
     for preset in presets:
@@ -182,29 +185,30 @@ def phases(path: Path, presets: Sequence[str], seconds: float) -> list[tuple[str
 
 
 def _ns(path: Path, seconds: float, **settings: Any) -> float:
-    with opened(str(path), **settings) as vec:
+    with open_env(str(path), **settings) as vec:
         return 1e9 / common.figure(rate(vec, seconds) for _ in range(3)).median
 
 
-def following(path: Path, seconds: float) -> tuple[str, ...]:
+def measure_followers(path: Path, seconds: float) -> tuple[str, ...]:
     """Measure the cost of vehicles that drive by IDM, next to one agent.
 
     The same vehicles on their logs are measured in alternation.
 
-    Returns: scene, followers in a mean step, ns per follower and step, us per step of the env with
-        the log and with followers.
+    Returns:
+        scene, mean number of followers, ns per follower and step, us per step of the env with the
+        log and with followers.
     """
     alone = {"control": "sdc", "num_agents": 1, "partners": 0, "lanes": 0, "lines": 0, "edges": 0}
     with (
-        opened(str(path), others="idm", **alone) as idm,
-        opened(str(path), others="log", **alone) as log,
+        open_env(str(path), others="idm", **alone) as idm,
+        open_env(str(path), others="log", **alone) as log,
     ):
         turns = max(10, int(seconds / max(steps(idm, 10) / 10, 1e-7)))
-        taken = [(steps(log, turns) / turns, steps(idm, turns) / turns) for _ in range(9)]
-        ns = common.figure([1e9 * (driven - played) for played, driven in taken]).median
-        there = [_followers(idm) for _ in range(91) if steps(idm, 1)]
-    log_us, idm_us = (1e6 * float(np.median(column)) for column in zip(*taken, strict=True))
-    mean = float(np.mean(there))
+        samples = [(steps(log, turns) / turns, steps(idm, turns) / turns) for _ in range(9)]
+        ns = common.figure([1e9 * (driven - played) for played, driven in samples]).median
+        counts = [_count_followers(idm) for _ in range(91) if steps(idm, 1)]
+    log_us, idm_us = (1e6 * float(np.median(column)) for column in zip(*samples, strict=True))
+    mean = float(np.mean(counts))
     return (
         path.stem[-24:],
         f"{mean:.1f}",
@@ -214,18 +218,19 @@ def following(path: Path, seconds: float) -> tuple[str, ...]:
     )
 
 
-def _followers(vec: VectorEnv) -> int:
-    """How many are in the scene: they follow their log (1) or a lane (2)."""
+def _count_followers(vec: VectorEnv) -> int:
+    """Count the followers in the scene: they follow their log (1) or a lane (2)."""
     return int(np.isin(vec.peek(0).get("follower_phase", []), (1, 2)).sum())
 
 
 def growth(seconds: float, preset: str) -> list[tuple[str, ...]]:
-    """ns per agent-step over agents and segments of a scene, and over envs; bytes per env and
-    scene.
+    """Measure the growth with agents and segments of a scene, and with envs.
+
+    The rows have ns per agent-step, and bytes per env and scene.
     """
     lines = []
     for envs in (1, 4, 16, 64):
-        with opened("generated:4", num_envs=envs, num_agents=64, observation=preset) as vec:
+        with open_env("generated:4", num_envs=envs, num_agents=64, observation=preset) as vec:
             ns = 1e9 / rate(vec, seconds)
             rows = vec.spec.groups[0].observation_bytes * 64
             lines.append(
@@ -246,7 +251,7 @@ def growth(seconds: float, preset: str) -> list[tuple[str, ...]]:
                 for i in range(len(prepared.scenes))
             ]
         )
-        with opened("generated:8", **settings) as vec:
+        with open_env("generated:8", **settings) as vec:
             size = prepared.path.stat().st_size / len(prepared.scenes) / 1024
             lines.append(
                 (
@@ -258,7 +263,7 @@ def growth(seconds: float, preset: str) -> list[tuple[str, ...]]:
                 )
             )
     for agents in (8, 64, 512):
-        with opened("generated:8", num_agents=agents, observation=preset) as vec:
+        with open_env("generated:8", num_agents=agents, observation=preset) as vec:
             lines.append((f"one env of {agents} rows", f"{1e9 / rate(vec, seconds):.0f}",
                           f"{vec.spec.save_bytes / 1024:.0f}",
                           f"{vec.spec.groups[0].observation_bytes * agents / 1024:.0f}",
@@ -266,11 +271,11 @@ def growth(seconds: float, preset: str) -> list[tuple[str, ...]]:
     return lines
 
 
-def scene_files(given: Sequence[str], only: str) -> list[Path]:
-    """The JSON scenes of files and folders whose name contains one of the comma-separated parts."""
+def scene_files(arguments: Sequence[str], only: str) -> list[Path]:
+    """Return the JSON scenes of files and folders whose name contains a comma-separated part."""
     paths = [
         path
-        for item in map(Path, given)
+        for item in map(Path, arguments)
         for path in (sorted(item.glob("*.json")) if item.is_dir() else [item])
     ]
     parts = [part for part in only.split(",") if part]
@@ -278,7 +283,7 @@ def scene_files(given: Sequence[str], only: str) -> list[Path]:
 
 
 def write_generated(folder: Path) -> list[Path]:
-    """Two generated scenes as JSON, for machines without others."""
+    """Write two generated scenes as JSON, for machines without other scenes."""
     paths = []
     for index in range(2):
         paths.append(folder / f"generated_{index}.json")
@@ -300,8 +305,8 @@ def show(rates: Sequence[Rate]) -> None:
     ], ["published: PufferDrive's core of November 2025, on another machine"])  # fmt: skip
 
 
-def named(text: str, allowed: Sequence[str], flag: str) -> list[str]:
-    """The names in a comma-separated flag. Raises: ConfigError: one that is unknown."""
+def parse_names(text: str, allowed: Sequence[str], flag: str) -> list[str]:
+    """Return the names in a comma-separated flag. Raises: ConfigError: one of them is unknown."""
     names = text.split(",")
     for name in names:
         if name not in allowed:
@@ -310,9 +315,9 @@ def named(text: str, allowed: Sequence[str], flag: str) -> list[str]:
 
 
 def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Measure and print all tables; returns the results."""
-    presets = named(options.presets, CHOICES["observation"], "--presets")
-    dtypes = named(options.dtypes, CHOICES["row_dtype"], "--dtypes")
+    """Measure and print all tables; return the results."""
+    presets = parse_names(options.presets, CHOICES["observation"], "--presets")
+    dtypes = parse_names(options.dtypes, CHOICES["row_dtype"], "--dtypes")
     paths = scene_files(options.scenes, options.only) if options.scenes else write_generated(folder)
     if not paths:
         raise ConfigError(
@@ -335,7 +340,7 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         ("preset", "ns", *PHASES, "world and ego"),
         shares,
     )
-    followed = [following(path, options.seconds) for path in paths]
+    followed = [measure_followers(path, options.seconds) for path in paths]
     remark = "one agent, which observes nothing of them"
     common.print_table("following by IDM (others=idm)", FOLLOWING_COLUMNS, followed, [remark])
     grown = growth(options.seconds, presets[0])
@@ -387,7 +392,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     options.scenes = [
         Path(item).name for item in options.scenes
-    ]  # no path of this machine in the file
+    ]  # The file contains no path of this machine.
     if options.peer is not None:
         facts["versions"] = {**facts["versions"], "PufferDrive": version(options.peer)}
     options.peer, options.peer_headers = options.peer is not None, None

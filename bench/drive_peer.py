@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Run PufferDrive's core, for bench/drive.py: compile its sources and write scenes for it.
 
-The user provides the sources, which are not copied. Known: `gpudrive.h` (June 2025, rows of 1847
-floats), which reads maps without a version ("v0"). Its drawing code wants raylib's headers to
+The user provides the sources, which are not copied. Supported: `gpudrive.h` (June 2025, rows of
+1847 floats), which reads maps without a version ("v0"). Its drawing code needs raylib's headers to
 compile; it is linked without raylib and never called.
 """
 
@@ -27,7 +27,7 @@ FLAGS = (
     "-O2",
     "-w",
     "-ffunction-sections",
-)  # -O2 as the project compiles it; what draws is left out
+)  # -O2 as in the project; drawing is left out.
 FRAMES = 91
 CODES = {
     "lane": 4,
@@ -38,29 +38,27 @@ CODES = {
     "speed_bump": 9,
     "driveway": 10,
 }
-FEWEST_POINTS = 10  # polylines with more are thinned
+FEWEST_POINTS = 10  # Polylines with more points are thinned.
 LEAST_AREA_M2 = 0.1
 
 
 @dataclass(frozen=True)
 class Rate:
-    """One run: agents of the scene, and agent-steps per second."""
+    """The result of one run: agents of the scene, and agent-steps per second."""
 
     agents: int
     agent_steps_per_s: float
 
 
 def version(folder: Path) -> str:
-    """Return which core lies in a folder: its file's name and the first digits of its SHA-256,
-    since it has no version.
-    """
+    """Return the file name and the first digits of the SHA-256 of a core, which has no version."""
     return f"{HEADER} {hashlib.sha256((folder / HEADER).read_bytes()).hexdigest()[:12]}"
 
 
 class Peer:
     """The compiled core of PufferDrive.
 
-    Raises: ConfigError: no sources in the folder, no raylib headers, or they do not compile.
+    Raises: ConfigError: sources or raylib's headers are missing, or they do not compile.
     """
 
     def __init__(self, folder: Path, headers: Path | None) -> None:
@@ -106,12 +104,12 @@ class Peer:
         return path
 
     def run(self, path: Path, seconds: float, core: int) -> Rate:
-        """Step a map on one core."""
+        """Step a map on one core and return the rate."""
         command = ["taskset", "-c", str(core), str(self.program), str(path), str(seconds)]
-        agents, steps, taken = subprocess.run(
+        agents, steps, elapsed_s = subprocess.run(
             command, capture_output=True, text=True, check=True
         ).stdout.split()
-        return Rate(int(agents), int(steps) / float(taken))
+        return Rate(int(agents), int(steps) / float(elapsed_s))
 
 
 def _around(folder: Path) -> Sequence[Path]:
@@ -150,20 +148,22 @@ def _object(item: SceneObject) -> bytes:
 
 
 def _road(road: Road) -> bytes:
-    points = thinned(road.points_m) if road.map_element_id <= 16 else road.points_m
+    points = thin(road.points_m) if road.map_element_id <= 16 else road.points_m
     head = np.array([CODES[road.type], road.map_element_id, len(points)], "<i4")
     return head.tobytes() + points.T.astype("<f4").tobytes() + bytes(7 * 4)
 
 
-def thinned(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the points (n, 3) that its converter keeps: of three successive ones the middle one
-    goes, if their triangle is smaller than LEAST_AREA_M2, over and over.
+def thin(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the points (n, 3) that PufferDrive's converter keeps.
+
+    It removes the middle one of three successive points if their triangle is smaller than
+    LEAST_AREA_M2, repeatedly.
     """
-    kept = points
+    result = points
     while len(points) > FEWEST_POINTS:
-        before, stay, at = len(kept), [0], 1
-        while at < len(kept) - 1:
-            a, b, c = kept[stay[-1]], kept[at], kept[at + 1]
+        before, stay, at = len(result), [0], 1
+        while at < len(result) - 1:
+            a, b, c = result[stay[-1]], result[at], result[at + 1]
             area = 0.5 * abs((b[0] - a[0]) * (c[1] - a[1]) - (c[0] - a[0]) * (b[1] - a[1]))
             if area < LEAST_AREA_M2:
                 stay.append(at + 1)
@@ -171,9 +171,9 @@ def thinned(points: NDArray[np.float64]) -> NDArray[np.float64]:
             else:
                 stay.append(at)
                 at += 1
-        if stay[-1] != len(kept) - 1:
-            stay.append(len(kept) - 1)
-        kept = kept[stay]
-        if len(kept) == before:
+        if stay[-1] != len(result) - 1:
+            stay.append(len(result) - 1)
+        result = result[stay]
+        if len(result) == before:
             break
-    return kept
+    return result

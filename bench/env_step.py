@@ -53,7 +53,12 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One line of the table. rows: of one step. step_us: one step of all rows."""
+    """One line of the table.
+
+    Attributes:
+        rows: rows of one step.
+        step_us: time of one step of all rows.
+    """
 
     env: str
     num_envs: int
@@ -73,20 +78,20 @@ def _real_scene_cases(num_envs: int | None) -> list[Case]:
     """Return two cases per real scene that exists, with all valid vehicles controlled.
 
     In the first, which has a target, cars stay for the whole episode. In the second they are
-    removed at their goals, so parked cars are done at once and most rows idle.
+    removed at their goals, so parked cars are done immediately and most rows are empty.
     """
-    found = []
+    result = []
     for part, (name, target) in REAL_SCENES.items():
         for path in sorted(SCENES.glob(f"*{part}*.json")):
             stay = preset("drive", num_envs, scenes=str(path), control=1, goal_behavior="drive_on")
             leave = preset("drive", num_envs, scenes=str(path), control=1)
-            found.append(Case(dataclasses.replace(stay, name=f"drive {name}, all stay"), target))
-            found.append(Case(dataclasses.replace(leave, name=f"drive {name}")))
-    return found
+            result.append(Case(dataclasses.replace(stay, name=f"drive {name}, all stay"), target))
+            result.append(Case(dataclasses.replace(leave, name=f"drive {name}")))
+    return result
 
 
 def _raster_cases(num_envs: int | None) -> list[Case]:
-    """Return drive with its bird's-eye view beside the numbers, and with that alone."""
+    """Return drive with its bird's-eye view in addition to the numbers, and with the view alone."""
     beside, alone = (preset("drive", num_envs, raster=64, raster_alone=value) for value in (0, 1))
     return [
         Case(dataclasses.replace(beside, name="drive, numbers and raster 64")),
@@ -97,25 +102,27 @@ def _raster_cases(num_envs: int | None) -> list[Case]:
 def cases(
     names: Sequence[str], num_envs: int | None = None, kwargs: dict[str, Any] | None = None
 ) -> list[Case]:
-    """Return the cases of these envs, with the extra ones of tag_grid and drive unless env settings
-    are given.
+    """Return the cases of these envs.
+
+    Without env settings, tag_grid and drive have additional cases.
     """
-    found = []
+    result = []
     for name in names:
-        found.append(Case(preset(name, num_envs, **(kwargs or {}))))
+        result.append(Case(preset(name, num_envs, **(kwargs or {}))))
         if name == "tag_grid" and not kwargs:
             partial = preset(name, num_envs, use_full_observation=False)
-            found.append(Case(dataclasses.replace(partial, name="tag_grid, partial")))
+            result.append(Case(dataclasses.replace(partial, name="tag_grid, partial")))
         if name == "drive" and not kwargs:
-            found += _raster_cases(num_envs) + _real_scene_cases(num_envs)
-    return found
+            result += _raster_cases(num_envs) + _real_scene_cases(num_envs)
+    return result
 
 
 def run(
     chosen: Sequence[Case], repeats: int, seconds: float, progress: common.Progress, attempts: int
 ) -> tuple[list[Result], float]:
-    """Measure all cases in turns; each sample is a fresh block of envs. Returns the results and the
-    share of foreign load.
+    """Measure all cases in turns; return the results and the share of foreign load.
+
+    Each sample is a fresh block of envs.
     """
     variants, shares, rows = {}, {}, {}
     for case in chosen:
@@ -124,14 +131,14 @@ def run(
         progress(f"{key}: preparing")
         with dataclasses.replace(workload, num_envs=1).make("serial") as vec:
             spec = vec.spec
-        drawn = draw_actions(spec, workload.num_envs)
-        turns = max(plan(seconds, c_loop(workload, drawn, 5, 2), PolicyChoice()), 5)
+        actions = draw_actions(spec, workload.num_envs)
+        turns = max(plan(seconds, c_loop(workload, actions, 5, 2), PolicyChoice()), 5)
         counted = min(turns, 2 * workload.episode_turns)
         shares[key], rows[key] = (
-            count_shares(workload, drawn, counted),
+            count_shares(workload, actions, counted),
             workload.num_envs * spec.agents,
         )
-        variants[key] = lambda w=workload, d=drawn, n=turns: c_loop(
+        variants[key] = lambda w=workload, d=actions, n=turns: c_loop(
             w, d, n, min(n, w.episode_turns)
         )
     runs = common.interleave(variants, repeats, progress, attempts)
@@ -144,7 +151,7 @@ def run(
 def _result(case: Case, rows: int, shares: Shares, seconds: Sequence[float]) -> Result:
     return Result(
         env=case.workload.name, num_envs=case.workload.num_envs,
-        settings=_shown(case.workload.kwargs), rows=rows,
+        settings=_without_folders(case.workload.kwargs), rows=rows,
         step_us=common.figure(1e6 * s for s in seconds),
         env_steps_per_s=common.figure(shares.env_steps / s for s in seconds),
         agent_steps_per_s=common.figure(shares.agent_steps / s for s in seconds),
@@ -152,8 +159,8 @@ def _result(case: Case, rows: int, shares: Shares, seconds: Sequence[float]) -> 
     )  # fmt: skip
 
 
-def _shown(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return env settings for results: of a file of scenes its name."""
+def _without_folders(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return env settings for results, with the names of scene files instead of their paths."""
     return {key: Path(value).stem if key == "scenes" else value for key, value in kwargs.items()}
 
 
@@ -162,7 +169,7 @@ def _settings_text(settings: dict[str, Any]) -> str:
 
 
 def show(results: Sequence[Result]) -> None:
-    """Print the table."""
+    """Print the table of results."""
     word = {True: "yes", False: "NO", None: "-"}
     cells = [
         (

@@ -187,7 +187,7 @@ def sample(env: str, way: Way, neighbours: Neighbours, seconds: float) -> float:
     """
     with neighbours.running():
         if way is TRAINER:
-            found = runs.trained(runs.config_of(TRAININGS[env], "cpu"), seconds)
+            found = runs.train(runs.config_of(TRAININGS[env], "cpu"), seconds)
             return float(found["agent_steps_per_s"])
         return (
             gymnasiums(env, seconds) if way.workers == 0 else ours(ENVS[env], way.workers, seconds)
@@ -226,7 +226,7 @@ def row(env: str, way: Way, place: str, results: dict[str, list[float]]) -> Row:
 
 
 def show(rows: Sequence[Row]) -> None:
-    """Print the table."""
+    """Print the table of results."""
     word = {True: "yes", False: "NO", None: "-"}
 
     def share(figure: Figure | None) -> str:

@@ -129,7 +129,7 @@ def run(
 
 
 def show(costs: Sequence[Cost]) -> None:
-    """Print the table."""
+    """Print the table of results."""
     rows = [
         (
             cost.loop,

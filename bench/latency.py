@@ -180,7 +180,7 @@ def run(settings: Settings, progress: Callable[[str], None]) -> tuple[list[Cost]
 
 
 def show(costs: Sequence[Cost]) -> None:
-    """Print the table."""
+    """Print the table of results."""
     word = {True: "yes", False: "NO", None: "-"}
     rows = [
         (

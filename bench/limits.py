@@ -165,7 +165,7 @@ def row(crowd: Crowd, samples: dict[Crowd, list[Sample]]) -> Row:
 
 
 def show(rows: Sequence[Row]) -> None:
-    """Print the table."""
+    """Print the table of results."""
     word = {True: "yes", False: "NO", None: "-"}
     lines = [
         (

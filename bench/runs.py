@@ -86,7 +86,7 @@ def fact_cells(facts: Mapping[str, Any]) -> list[str]:
     return [common.number(facts[key]) for key in FACTS]
 
 
-def settled(config: TrainConfig) -> TrainConfig:
+def fix_choices(config: TrainConfig) -> TrainConfig:
     """Return the config with its `auto` settings chosen once, so all samples of a comparison use
     the same ones.
     """
@@ -156,7 +156,7 @@ def each_seed(
         os.sched_setaffinity(0, cores)
 
 
-def trained(
+def train(
     config: TrainConfig, seconds: float, prepare: Callable[[Trainer], None] = lambda trainer: None
 ) -> dict[str, Any]:
     """Train for `seconds`, but at least a few updates, and return rates and the split of time.

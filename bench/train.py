@@ -38,8 +38,8 @@ TRAINER = "the trainer"
 
 
 def speed_sample(run: runs.Run, seconds: float, device: str) -> dict[str, Any]:
-    """Train a fresh run for about `seconds`; see `runs.trained`."""
-    return runs.trained(runs.config_of(run, device), seconds)
+    """Train a fresh run for about `seconds`; see `runs.train`."""
+    return runs.train(runs.config_of(run, device), seconds)
 
 
 def overlap(sample: Mapping[str, Any], simulation_s: float) -> float | None:
