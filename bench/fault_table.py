@@ -29,10 +29,10 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT_S = 10.0
-LEFT_S = 2.0  # how long processes may take to end after their learner
+LEFT_S = 2.0  # Time in which processes must end after their learner.
 ENVS = 3
 BROKEN = 1
-OUR_TIMEOUT_S = 2.0  # the default of 60 s is beyond the limit
+OUR_TIMEOUT_S = 2.0  # The default of 60 s exceeds the limit.
 ORIGINAL = "told to fail"
 
 ROWS = {
@@ -54,7 +54,7 @@ ROWS = {
 
 
 class Broken(gymnasium.Env[Any, Any]):
-    """Fails in its second step or in its constructor, in the given way."""
+    """An env that fails in its second step or in its constructor, in the chosen way."""
 
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (4,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -95,7 +95,11 @@ def _makers(how: str) -> list[Callable[[], Any]]:
 
 @dataclass(frozen=True)
 class Subject:
-    """A vector env under test. pids: a function that returns those of its workers."""
+    """A vector env under test.
+
+    Attributes:
+        pids: returns the process ids of its workers.
+    """
 
     reset: Callable[[], Any]
     step: Callable[[], Any]
@@ -227,7 +231,11 @@ def _pufferlib(how: str) -> Subject:
 
 @dataclass(frozen=True)
 class Library:
-    """A column of the table. needs: the package."""
+    """A column of the table.
+
+    Attributes:
+        needs: the required package.
+    """
 
     title: str
     needs: str
@@ -250,7 +258,7 @@ LIBRARIES = {
 }
 
 
-# ---- one case, in a process of its own -----------------------------------------------------------
+# ---- one case, in a separate process -------------------------------------------------------------
 
 
 def _say(**facts: Any) -> None:
@@ -258,7 +266,7 @@ def _say(**facts: Any) -> None:
 
 
 def _attempt(what: str, work: Callable[[], Any]) -> tuple[Any, bool]:
-    """Call a function. Returns (result or exception, whether it raised)."""
+    """Call a function; return its result or exception, and whether it raised."""
     _say(begins=what)
     try:
         result = work()
@@ -325,11 +333,13 @@ class Outcome:
     """The outcome of a case.
 
     Attributes:
-        hung: what did not end ("step", "close", "exit", ...), "" if all did. raised: type and text
-        of a call's exception.
-        closed: how close() went, "" if it was not called. left: processes that outlived their
-        learner. status: exit status of the learner, None if it was killed. skipped: why the case
-        could not run.
+        hung: the operation that did not end ("step", "close", "exit", ...), "" if all did.
+        raised: type and text of a call's exception.
+        closed: outcome of close(), "" if it was not called.
+        later: type and text of the exception of a later call.
+        left: number of processes that outlived their learner.
+        status: exit status of the learner, None if it was killed.
+        skipped: reason why the case could not run.
     """
 
     row: str
@@ -343,12 +353,12 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """Return the cell of the table."""
+        """The cell of the table."""
         if self.skipped:
             return "-"
         parts = []
         if self.raised is not None:
-            parts.append(self.raised[0] + self._tells())
+            parts.append(self.raised[0] + self._describe_message())
         elif self.row in ("init", "raise", "kill", "idle", "exit", "hang") and not self.hung:
             parts.append("no exception")
         if self.hung:
@@ -365,24 +375,22 @@ class Outcome:
             parts.append(f"{self.left} processes left" if self.left else "nothing left")
         return "; ".join(parts)
 
-    def _tells(self) -> str:
+    def _describe_message(self) -> str:
         assert self.raised is not None
         text = self.raised[1]
-        found = {
+        words_by_text = {
             f"worker {BROKEN}": f"worker {BROKEN}",
             ORIGINAL: "original text",
             "SIGKILL": "signal",
             "exit status 3": "exit code",
             "exit code": "exit code",
         }
-        told = [words for part, words in found.items() if part in text]
-        return f" ({', '.join(told)})" if told else ""
+        descriptions = [words for part, words in words_by_text.items() if part in text]
+        return f" ({', '.join(descriptions)})" if descriptions else ""
 
     @property
     def passed(self) -> bool:
-        """Return whether nothing hung, nothing was left behind, and one exception told of the
-        failure.
-        """
+        """Whether nothing hung, no process was left, and one exception reported the failure."""
         if self.skipped or self.hung or self.left or self.closed not in ("", "ok"):
             return False
         if self.row == "none":
@@ -393,8 +401,8 @@ class Outcome:
 
 
 def in_session(session: int) -> list[int]:
-    """Return the processes of a session that are alive, whatever their process groups."""
-    found = []
+    """Return the live processes of a session, of all process groups."""
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -402,8 +410,8 @@ def in_session(session: int) -> list[int]:
             except OSError:
                 continue
             if int(of) == session and state not in "ZX":
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def end_session(session: int) -> None:
@@ -426,23 +434,23 @@ def _judge(row: str, events: list[dict[str, Any]], status: int | None, left: int
     under_way = ""
     for event in events:
         under_way = event.get("begins", "" if "did" in event else under_way)
-        told = (event["raised"], event["text"]) if "raised" in event else None
+        exception = (event["raised"], event["text"]) if "raised" in event else None
         did = event.get("did")
         if did == "close":
-            outcome.closed = "ok" if told is None else f"raises {told[0]}"
-        elif did == "close again" and told is not None:
-            outcome.closed += f", again raises {told[0]}"
+            outcome.closed = "ok" if exception is None else f"raises {exception[0]}"
+        elif did == "close again" and exception is not None:
+            outcome.closed += f", again raises {exception[0]}"
         elif did == "step after close":
-            outcome.later = told
-        elif did and told and outcome.raised is None:
-            outcome.raised = told
+            outcome.later = exception
+        elif did and exception and outcome.raised is None:
+            outcome.raised = exception
     if status is None and row != "main killed":
         outcome.hung = under_way or "exit"
     return outcome
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float, condition: Callable[[], bool]) -> bool:
-    """Wait until the process has ended or `condition()` holds. Returns False after `seconds`."""
+    """Wait until the process ends or `condition()` holds; return False after `seconds`."""
     give_up = time.monotonic() + seconds
     while process.poll() is None and not condition():
         if time.monotonic() > give_up:
@@ -452,10 +460,10 @@ def _wait(process: subprocess.Popen[bytes], seconds: float, condition: Callable[
 
 
 def play(library: str, row: str, interpreter: str = sys.executable) -> Outcome:
-    """Run one case in a session of its own and return its outcome."""
+    """Run one case in a separate session and return its outcome."""
     with tempfile.TemporaryDirectory() as folder:
-        said = Path(folder) / "said"
-        with said.open("wb") as out, (Path(folder) / "messages").open("wb") as messages:
+        log = Path(folder) / "said"
+        with log.open("wb") as out, (Path(folder) / "messages").open("wb") as messages:
             process = subprocess.Popen(
                 [interpreter, "-m", "bench.fault_table", library, row],
                 stdin=subprocess.DEVNULL, stdout=out,
@@ -467,18 +475,18 @@ def play(library: str, row: str, interpreter: str = sys.executable) -> Outcome:
                     _wait(
                         process,
                         2 * LIMIT_S,
-                        lambda: any("ready" in event for event in _events(said)),
+                        lambda: any("ready" in event for event in _events(log)),
                     )
                     time.sleep(0.2)
                     os.killpg(process.pid, signal.SIGINT) if row == "ctrl-c" else process.kill()
-                # The limit is for the failure alone: importing a library may take some seconds
-                # more.
-                _wait(process, 2 * LIMIT_S, lambda: any("did" in event for event in _events(said)))
+                # The limit applies to the failure alone: importing a library may take some
+                # additional seconds.
+                _wait(process, 2 * LIMIT_S, lambda: any("did" in event for event in _events(log)))
                 ended = _wait(process, LIMIT_S, lambda: False)
                 if ended:
                     _wait_until(lambda: not in_session(process.pid), LEFT_S)
                 left = len(in_session(process.pid)) if ended else 0
-                return _judge(row, list(_events(said)), process.poll(), left)
+                return _judge(row, list(_events(log)), process.poll(), left)
             finally:
                 process.kill()
                 process.wait()
@@ -491,13 +499,13 @@ def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.01)
 
 
-def skipped(row: str, why: str) -> Outcome:
+def skip(row: str, why: str) -> Outcome:
     """Return the outcome of a case that cannot run here."""
     return Outcome(row, skipped=why)
 
 
 def as_json(outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome for JSON, with its cell and whether it passed."""
+    """Return an outcome for JSON, including its cell and whether it passed."""
     return {**dataclasses.asdict(outcome), "text": outcome.text, "passed": outcome.passed}
 
 

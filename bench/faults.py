@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Tabulate eleven failures with this library and others, and measure how quickly ours reacts.
+"""Tabulate eleven failures with this library and others, and measure the reaction times of ours.
 
-    python bench/faults.py table      # Markdown; libraries that are not installed are left out
+    python bench/faults.py table      # Markdown; libraries that are not installed are skipped
     python bench/faults.py workers    # kill a worker: time until the learner has the exception
     python bench/faults.py learner    # kill the learner: time until all its processes are gone
     python bench/faults.py close      # time of close(), also while a worker hangs
@@ -35,7 +35,7 @@ from bench import common, fault_table
 MOMENTS = ("idle", "in a step", "stepping")
 METHODS = ("spawn", "forkserver", "fork")
 START_S = (
-    0.5  # a learner is killed within this time after its start; starting takes about half of it
+    0.5  # A learner is killed within this time after its start; starting takes about half of it.
 )
 GIVE_UP_S = 20.0
 
@@ -44,7 +44,7 @@ GIVE_UP_S = 20.0
 
 
 def _missing(name: str, interpreters: dict[str, str]) -> str:
-    """Return why a library cannot be tested, "" if it can."""
+    """Return the reason why a library cannot be tested, "" if it can."""
     needs = fault_table.LIBRARIES[name].needs
     if name in interpreters:
         done = subprocess.run(
@@ -57,25 +57,25 @@ def _missing(name: str, interpreters: dict[str, str]) -> str:
 def table(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str, Any]:
     """Run all rows for all libraries and return {library: {row: outcome}}."""
     interpreters = {"pufferlib": options.pufferlib_python} if options.pufferlib_python else {}
-    found: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     for name in options.libraries.split(","):
         why = _missing(name, interpreters)
-        found[name] = {}
+        outcomes[name] = {}
         for row in options.rows.split(","):
             note(f"{name}: {row}")
             interpreter = interpreters.get(name, sys.executable)
             outcome = (
-                fault_table.skipped(row, why) if why else fault_table.play(name, row, interpreter)
+                fault_table.skip(row, why) if why else fault_table.play(name, row, interpreter)
             )
-            found[name][row] = fault_table.as_json(outcome)
-    return found
+            outcomes[name][row] = fault_table.as_json(outcome)
+    return outcomes
 
 
-def markdown(found: dict[str, Any]) -> str:
+def markdown(outcomes: dict[str, Any]) -> str:
     """Return the table as Markdown: a column per library, and the number of rows it passes."""
     played = {
         name: rows
-        for name, rows in found.items()
+        for name, rows in outcomes.items()
         if not any(row["skipped"] for row in rows.values())
     }
     lines = []
@@ -110,8 +110,8 @@ def _probe(
         "fault_step": 2,
         "episode_length": 1000,
     }
-    made = {"num_envs": workers, "num_workers": workers, "start_method": method, **settings}
-    return puffervec.make("probe", env_kwargs=kwargs, **made)
+    layout = {"num_envs": workers, "num_workers": workers, "start_method": method, **settings}
+    return puffervec.make("probe", env_kwargs=kwargs, **layout)
 
 
 def _kill_after(pid: int, seconds: float, killed: list[int]) -> threading.Thread:
@@ -130,9 +130,10 @@ def _kill_after(pid: int, seconds: float, killed: list[int]) -> threading.Thread
 def dead_worker_ms(moment: str, rng: random.Random) -> float:
     """Kill a worker of two and return the time until the learner has the exception, in ms.
 
-    Args: moment: "idle": between two turns, the next of which is begun at once; "in a step" that
-        never ends, while the learner waits; "stepping": at a random time while the learner steps
-        without a pause.
+    Args:
+        moment: "idle": between two turns, the second of which starts immediately; "in a step" that
+            never ends, while the learner waits; "stepping": at a random time while the learner
+            steps without a pause.
     """
     from puffervec.errors import WorkerDied
 
@@ -175,13 +176,13 @@ def workers(options: argparse.Namespace, note: Callable[[str], None]) -> dict[st
 def _summary(times_ms: Sequence[float]) -> dict[str, float]:
     if not times_ms:
         return {"count": 0}
-    found = np.asarray(times_ms)
-    p50, p99 = np.percentile(found, [50, 99])
+    times = np.asarray(times_ms)
+    p50, p99 = np.percentile(times, [50, 99])
     return {
-        "count": len(found),
+        "count": len(times),
         "p50_ms": float(p50),
         "p99_ms": float(p99),
-        "max_ms": float(found.max()),
+        "max_ms": float(times.max()),
     }
 
 
@@ -189,7 +190,7 @@ def _summary(times_ms: Sequence[float]) -> dict[str, float]:
 
 
 def _learn(method: str, ready: int) -> None:
-    """Be the learner that will be killed: make a vec env, step and close it, over and over."""
+    """Make a vec env, step and close it repeatedly, as the learner that will be killed."""
     actions = np.zeros(2, np.int32)
     while True:
         with _probe(method=method) as vec:
@@ -200,8 +201,9 @@ def _learn(method: str, ready: int) -> None:
 
 
 def _fork_learner(method: str) -> tuple[int, int]:
-    """Fork a learner with a session of its own. Returns its pid and a pipe that it writes to once
-    it has stepped.
+    """Fork a learner with its own session; return its pid and a pipe.
+
+    The learner writes to the pipe once it has stepped.
     """
     read, write = os.pipe()
     pid = os.fork()
@@ -213,7 +215,7 @@ def _fork_learner(method: str) -> tuple[int, int]:
         os.close(read)
         os.setsid()
         silent = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silent, 2)  # a starting interpreter may complain when it loses its learner
+        os.dup2(silent, 2)  # A starting interpreter may print errors when it loses its learner.
         _learn(method, write)
     finally:
         os._exit(1)
@@ -227,8 +229,9 @@ def _is_ready(pipe: int) -> bool:
 
 
 def dead_learner_ms(method: str, delay_s: float) -> tuple[float, bool]:
-    """Kill a learner `delay_s` after its start. Returns the ms until all its processes are gone,
-    and whether it had stepped.
+    """Kill a learner `delay_s` after its start; return the ms until all its processes are gone.
+
+    The second result is whether it had stepped.
     """
     pid, pipe = _fork_learner(method)
     time.sleep(delay_s)
@@ -251,16 +254,14 @@ def _shmem_kib() -> int:
 
 
 def _new_names(before: set[str]) -> int:
-    """Return the number of new names in /dev/shm that stay: those of other programs come and go."""
+    """Return the number of new, lasting names in /dev/shm; other programs' names are temporary."""
     names = set(os.listdir("/dev/shm")) - before
     time.sleep(1.0)
     return len(names & set(os.listdir("/dev/shm")))
 
 
 def learner(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str, Any]:
-    """Kill learners while they start, step and close, and return times and what is left in shared
-    memory.
-    """
+    """Kill learners while they start, step and close; return times and leaks of shared memory."""
     rng = random.Random(options.seed)
     names, shmem_kib = set(os.listdir("/dev/shm")), _shmem_kib()
     times, started = [], 0
@@ -302,7 +303,7 @@ def _python(how: str) -> Any:
 
 
 def normal_close_ms(kind: str, rng: random.Random) -> float:
-    """Return the ms of close() of a vec env of C or Python envs, at a random point of the loop."""
+    """Measure the ms of close() of a vec env of C or Python envs, at a random point of the loop."""
     vec = _probe() if kind == "C" else _python("none")
     vec.async_reset(0)
     for _ in range(rng.randrange(4)):
@@ -312,7 +313,7 @@ def normal_close_ms(kind: str, rng: random.Random) -> float:
 
 
 def hung_close_ms(kind: str, index: int) -> float:
-    """Return the ms of close() while an env hangs in its step, asleep or (C envs) spinning."""
+    """Measure the ms of close() while an env hangs in its step, asleep or (C envs) spinning."""
     from puffervec.errors import WorkerTimeout
 
     vec = _probe("spin" if index % 2 else "hang") if kind == "C" else _python("hang")
@@ -321,21 +322,21 @@ def hung_close_ms(kind: str, index: int) -> float:
     vec.step(actions)
     vec.send(actions)
     with contextlib.suppress(WorkerTimeout):
-        vec.recv(timeout_s=0.1)  # it hangs by now
+        vec.recv(timeout_s=0.1)  # The env hangs from here on.
     return _close_ms(vec)
 
 
 def close(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str, Any]:
     """Close many vec envs and return the times."""
     rng = random.Random(options.seed)
-    found = {}
+    times = {}
     for kind in ("C", "Python"):
         note(f"close, {kind} envs")
-        found[f"{kind} envs"] = _summary([normal_close_ms(kind, rng) for _ in range(options.kills)])
-        found[f"{kind} envs, hung"] = _summary(
+        times[f"{kind} envs"] = _summary([normal_close_ms(kind, rng) for _ in range(options.kills)])
+        times[f"{kind} envs, hung"] = _summary(
             [hung_close_ms(kind, index) for index in range(max(2, options.kills // 10))]
         )
-    return found
+    return times
 
 
 # ---- the command ---------------------------------------------------------------------------------
@@ -344,10 +345,10 @@ WORK = {"table": table, "workers": workers, "learner": learner, "close": close}
 KILLS = {"table": 0, "workers": 1000, "learner": 500, "close": 100}
 
 
-def _show(what: str, found: dict[str, Any]) -> None:
+def _show(what: str, result: dict[str, Any]) -> None:
     if what == "table":
-        print(markdown(found))
-        for name, rows in found.items():
+        print(markdown(result))
+        for name, rows in result.items():
             why = next(iter(rows.values()))["skipped"]
             if why:
                 print(f"left out: {fault_table.LIBRARIES[name].title}: {why}")
@@ -356,13 +357,13 @@ def _show(what: str, found: dict[str, Any]) -> None:
             f"timeout_s={fault_table.OUR_TIMEOUT_S:g}"
         )
         return
-    for name, figures in found.items():
-        shown = (
+    for name, figures in result.items():
+        cells = (
             figures
             if not isinstance(figures, dict)
             else ", ".join(f"{k} {v:.4g}" for k, v in figures.items())
         )
-        print(f"{what}: {name}: {shown}")
+        print(f"{what}: {name}: {cells}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -399,13 +400,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = flags.parse_args(arguments)
     options.kills = KILLS[options.what] if options.kills is None else options.kills
     facts, progress = common.machine(), common.Progress()
-    found, foreign = common.foreign_load(lambda: WORK[options.what](options, progress))
+    result, foreign = common.foreign_load(lambda: WORK[options.what](options, progress))
     progress.clear()
-    _show(options.what, found)
-    common.finish(f"faults-{options.what}", options, facts, foreign, found)
+    _show(options.what, result)
+    common.finish(f"faults-{options.what}", options, facts, foreign, result)
     ours = [
         rows
-        for name, rows in found.items()
+        for name, rows in result.items()
         if options.what == "table" and name.startswith("puffervec")
     ]
     return 0 if all(row["passed"] for rows in ours for row in rows.values()) else 1

@@ -45,9 +45,9 @@ from puffervec.errors import ConfigError
 TABLE = common.ROOT / "bench" / "figures.toml"
 PAGE = "docs/figures.md"
 FEWEST_SAMPLES = 5
-MOST_COMMITS = 60  # that a figure of README may be old when it is released
-MEASURES_ALL = 2  # schema version from which on foreign_load counts all that others do
-INTERVAL = "_95"  # after the name of a figure: its interval
+MOST_COMMITS = 60  # Largest age of a figure of README at a release.
+MEASURES_ALL = 2  # First schema version whose foreign_load counts all other programs.
+INTERVAL = "_95"  # Suffix of a figure's name that stands for its interval.
 DISTURBED = "†"
 PLACE = re.compile(r"\{([^{}]+)\}")
 OWN_PATH = re.compile(r"(^|[\s='\"])(/(home|root|tmp|work|Users|mnt|srv|opt)/|\.\./|~/)")
@@ -65,16 +65,18 @@ again and rewrites the pages. [bench/README.md](../bench/README.md) explains the
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A figure. value: JMESPath expression into the run's JSON; over: another one, by which it is
-        divided sample by sample.
+    """A figure.
 
-    show: format of the number; see Number. samples: how many there must be; fewer than five need a
-    reason.
-    interval: JMESPath expression of a pair of numbers, the ends of the 95 % interval.
-    counted: it is a number of bytes, steps or the like, which no load of the machine changes: it
-    has no mark.
-    item: what the expressions are looked up in, where it is not the whole JSON; see
-        `Figures.entries_of`.
+    Attributes:
+        value: JMESPath expression into the run's JSON.
+        over: another such expression, by which the samples are divided.
+        show: format of the number; see Number.
+        samples: required number of samples; fewer than five need a reason.
+        interval: JMESPath expression of a pair of numbers, the ends of the 95 % interval.
+        counted: whether it is a count, of bytes or steps, which does not depend on the machine's
+            load: it has no mark.
+        item: the object in which the expressions are evaluated, if it is not the whole JSON; see
+            `Figures.entries_of`.
     """
 
     name: str
@@ -92,8 +94,10 @@ class Entry:
 
 
 class Number(float):
-    """A float for format strings: "{:3s}" has three significant digits and k, M or G; "{:p}" is a
-        percentage; else as a float.
+    """A float for format strings.
+
+    "{:3s}" has three significant digits and k, M or G; "{:p}" is a percentage; other formats are
+    those of floats.
 
     >>> "{:3s} {:2s} {:p} {:.1f}".format(Number(1234567), Number(0.26), Number(0.873), Number(1.26))
     '1.23 M 0.26 87 % 1.3'
@@ -120,14 +124,14 @@ class Figures:
     """The table and the existing JSON."""
 
     def __init__(self, table: Path = TABLE, root: Path = common.ROOT) -> None:
-        """Read the table. Raises: ConfigError for a faulty one."""
+        """Read the table. Raises: ConfigError: it is faulty."""
         document = tomllib.loads(table.read_text())
         self.root, self.results = root, root / "bench" / "results"
         self.runs: dict[str, str] = document["runs"]
         self.sections: list[dict[str, Any]] = document["section"]
         self.quotes: list[dict[str, str]] = document.get("quote", [])
         self.tables: dict[str, str] = document.get("tables", {})
-        # Runs that no load of the machine changes.
+        # Runs that do not depend on the machine's load.
         self.untimed: list[str] = document.get("untimed", [])
         entries = [
             entry
@@ -140,13 +144,15 @@ class Figures:
             raise ConfigError("two figures have the same name")
 
     def entries_of(self, section: Mapping[str, Any], figure: Mapping[str, Any]) -> list[Entry]:
-        """Return the figure that a table of the document describes, or those of the items of
-        `each`.
+        """Return the figures that a table of the document describes, one per item of `each`.
 
-        each: a JMESPath expression of a list of objects in the run's JSON, or of an object: then
-            its values are the items, with their names as `key`, and what is no object as `value`.
-            {words} in name and what are values of an item.
-        Raises: ConfigError: there is no such run, or nothing that `each` finds.
+        Without `each` the table describes a single figure.
+        `each` is a JMESPath expression of a list of objects in the run's JSON, or of an object:
+        then its values are the items, with their names as `key`, and with `value` for a value that
+        is not an object. {words} in name and what are replaced by values of an item.
+
+        Raises:
+            ConfigError: the run does not exist, or `each` matches nothing.
         """
         words = dict(figure)
         each = words.pop("each", None)
@@ -187,22 +193,22 @@ class Figures:
         return None if path is None else dict(json.loads(path.read_text()))
 
     def figure(self, entry: Entry) -> common.Figure:
-        """Return the measured figure. Raises: ConfigError if there is none."""
-        found = self._samples(entry, entry.value)
+        """Return the measured figure. Raises: ConfigError: there is none."""
+        samples = self._samples(entry, entry.value)
         return (
-            common.ratio(found, self._samples(entry, entry.over))
+            common.ratio(samples, self._samples(entry, entry.over))
             if entry.over
-            else common.figure(found)
+            else common.figure(samples)
         )
 
     def _samples(self, entry: Entry, expression: str) -> list[float]:
-        found = self._search(entry, expression)
-        if isinstance(found, Mapping) and "samples" in found:
-            found = found["samples"]
-        samples = found if isinstance(found, list) else [found]
+        value = self._search(entry, expression)
+        if isinstance(value, Mapping) and "samples" in value:
+            value = value["samples"]
+        samples = value if isinstance(value, list) else [value]
         if not samples or not all(isinstance(sample, int | float) for sample in samples):
             raise ConfigError(
-                f"figure {entry.name}: {expression} finds {found!r} in {entry.run}, which is no "
+                f"figure {entry.name}: {expression} finds {value!r} in {entry.run}, which is no "
                 "number"
             )
         return [float(sample) for sample in samples]
@@ -218,58 +224,58 @@ class Figures:
         return document
 
     def foreign(self, run: str) -> float | None:
-        """Return the share of the machine that others took during a run; None where that is not
-        known.
-        """
+        """Return the share of the machine that others took during a run, None if unknown."""
         document = self.document(run) or {}
         share = document.get("machine", {}).get("foreign_load")
         return None if share is None or document["schema_version"] < MEASURES_ALL else float(share)
 
     def runs_shown(self) -> list[str]:
-        """Return the runs that some page shows, in the order of the table."""
+        """Return the runs that pages show, in the order of the table."""
         return [*dict.fromkeys([*(entry.run for entry in self.entries.values()), *self.tables])]
 
     def disturbed(self, run: str) -> bool:
-        """Whether others took more of the machine during a run than they should, or nobody knows
-        whether they did.
-        """
+        """Return whether others took too much of the machine during a run, or it is not known."""
         share = self.foreign(run)
         return share is None or share > common.FOREIGN_LIMIT
 
     def text(self, name: str) -> str:
-        """Return a figure, or its interval, as pages show it. Raises: ConfigError for an unknown
-        one.
+        """Return the text of a figure, or of its interval, on pages.
+
+        Raises:
+            ConfigError: the figure does not exist.
         """
         if name not in self.entries and name.removesuffix(INTERVAL) in self.entries:
             return self.interval(self.entries[name.removesuffix(INTERVAL)])
         if name not in self.entries:
             raise ConfigError(f"no figure is called {name!r}")
         entry = self.entries[name]
-        shown = entry.show.format(Number(self.figure(entry).median))
-        return shown + (f" {DISTURBED}" if self.disturbed(entry.run) and not entry.counted else "")
+        number = entry.show.format(Number(self.figure(entry).median))
+        return number + (f" {DISTURBED}" if self.disturbed(entry.run) and not entry.counted else "")
 
     def interval(self, entry: Entry) -> str:
-        """Return the 95 % interval of a figure as pages show it; "-" where it has none. Raises:
-        ConfigError for a bad one.
+        """Return the text of a figure's 95 % interval on pages, "-" if it has none.
+
+        Raises:
+            ConfigError: the interval is faulty.
         """
         if not entry.interval:
             return "-"
-        found = self._search(entry, entry.interval)
+        ends = self._search(entry, entry.interval)
         if not (
-            isinstance(found, list)
-            and len(found) == 2
-            and all(isinstance(end, int | float) for end in found)
+            isinstance(ends, list)
+            and len(ends) == 2
+            and all(isinstance(end, int | float) for end in ends)
         ):
             raise ConfigError(
-                f"figure {entry.name}: {entry.interval} finds {found!r} in {entry.run}, which are "
+                f"figure {entry.name}: {entry.interval} finds {ends!r} in {entry.run}, which are "
                 "no two numbers"
             )
-        return "[" + ", ".join(entry.show.format(Number(end)) for end in found) + "]"
+        return "[" + ", ".join(entry.show.format(Number(end)) for end in ends) + "]"
 
     # ---- pages -----------------------------------------------------------------------------------
 
     def page(self) -> str:
-        """Return docs/figures.md."""
+        """Return the text of docs/figures.md."""
         parts = [HEAD]
         for section in self.sections:
             parts += [
@@ -342,12 +348,13 @@ class Figures:
 
     def quoted(self, quote: Mapping[str, str]) -> str:
         """Return a quote's text with its figures."""
-        return PLACE.sub(lambda found: self.text(found[1]), quote["text"].strip("\n"))
+        return PLACE.sub(lambda place: self.text(place[1]), quote["text"].strip("\n"))
 
     def table(self, run: str) -> str:
-        """Return all results of a run as a Markdown table, and below it how they were measured.
+        """Return all results of a run as a Markdown table, and the facts of the measurement.
 
-        Raises: ConfigError: it has no result.
+        Raises:
+            ConfigError: the run has no result.
         """
         document, share = self._result(run), self.foreign(run)
         origin = common.origin(document["machine"])
@@ -362,7 +369,7 @@ class Figures:
         return f"{table}\n\n*[{run}](figures.md#runs): {origin}.*\n"
 
     def write(self) -> list[str]:
-        """Write the figures into the pages. Returns the pages that changed."""
+        """Write the figures into the pages; return the pages that changed."""
         changed = []
         for name in self.pages():
             path = self.root / name
@@ -381,18 +388,18 @@ class Figures:
 
     def pages(self) -> list[str]:
         """Return the pages with figures, by their paths from the root."""
-        quoting = [quote["page"] for quote in self.quotes]
-        return [*dict.fromkeys([PAGE, *quoting, *self.tables.values()])]
+        quoting_pages = [quote["page"] for quote in self.quotes]
+        return [*dict.fromkeys([PAGE, *quoting_pages, *self.tables.values()])]
 
     def _fill(self, page: str, run: str) -> str:
-        found = common.filled(page, f"table {run}", self.table(run))
-        if found is None:
+        filled = common.filled(page, f"table {run}", self.table(run))
+        if filled is None:
             place = f"one place, <!-- table {run} --> to <!-- end -->"
             raise ConfigError(f"{self.tables[run]}: give the table of {run} {place}")
-        return found
+        return filled
 
     def _put(self, page: str, quote: Mapping[str, str]) -> str:
-        words = PLACE.split(quote["text"].strip("\n"))[::2]  # the text between the figures
+        words = PLACE.split(quote["text"].strip("\n"))[::2]  # The text between the figures.
         if not (words[0] and words[-1]):
             raise ConfigError(
                 f"{quote['page']}: {quote['text'].strip()!r}: begin and end with text: where does "
@@ -407,12 +414,12 @@ class Figures:
         return pattern.sub(lambda _: self.quoted(quote), page)
 
     def problems(self) -> list[str]:
-        """Return what is wrong with the pages and their results, one line per fault."""
-        found = []
+        """Return the faults of the pages and their results, one line each."""
+        faults = []
         for run in self.runs_shown():
             commit = ((self.document(run) or {}).get("machine") or {}).get("commit", "")
             if not re.fullmatch(r"[0-9a-f]+", commit):
-                found.append(
+                faults.append(
                     f"{run}: measured on {commit or 'no commit'}: commit first, then make figures "
                     f"RUNS={run}"
                 )
@@ -420,16 +427,16 @@ class Figures:
             for entry in self.entries.values():
                 count = len(self.figure(entry).samples)
                 if count < entry.samples or (entry.samples < FEWEST_SAMPLES and not entry.reason):
-                    found.append(
+                    faults.append(
                         f"{entry.name}: {count} samples, {FEWEST_SAMPLES} wanted; fewer need a "
                         "reason in the table"
                     )
             if not (self.root / PAGE).exists() or (self.root / PAGE).read_text() != self.page():
-                found.append(f"{PAGE} does not show the results: python bench/figures.py --write")
+                faults.append(f"{PAGE} does not show the results: python bench/figures.py --write")
             for quote in self.quotes:
                 text = (self.root / quote["page"]).read_text()
                 if self.quoted(quote) not in text or self._put(text, quote) != text:
-                    found.append(
+                    faults.append(
                         f"{quote['page']} does not say {self.quoted(quote)!r}: python "
                         "bench/figures.py --write"
                     )
@@ -437,24 +444,24 @@ class Figures:
                 text = (self.root / name).read_text()
                 if self._fill(text, run) != text:
                     written = "python bench/figures.py --write"
-                    found.append(f"{name} does not show the table of {run}: {written}")
+                    faults.append(f"{name} does not show the table of {run}: {written}")
             for name in self.pages():
                 if name != PAGE and "figures.md" not in (self.root / name).read_text():
-                    found.append(
+                    faults.append(
                         f"{name} has figures and no link to figures.md, where readers find how "
                         "they were measured"
                     )
         except ConfigError as error:
-            found.append(str(error))
-        return found
+            faults.append(str(error))
+        return faults
 
     def untraceable(self) -> list[str]:
-        """Return the results that do not lead back to what was run, one line per fault.
+        """Return the faults of results whose measurement cannot be traced, one line each.
 
-        A result must have its own command, as `common.report` writes it, and be of a commit in this
-        history; or say in `doubt` what is wrong with it. It names no folder and no machine's owner.
+        A result must have its own command, as `common.report` writes it, and a commit of this
+        history; or describe its problem in `doubt`. It must not name a folder or a machine's owner.
         """
-        found, history = [], common.has_history(self.root)
+        problems, history = [], common.has_history(self.root)
         for path in sorted(self.results.glob("*/*.json")):
             document = json.loads(path.read_text())
             faults = [] if "doubt" in document else list(self._lost(document, history))
@@ -466,32 +473,32 @@ class Figures:
                 )
             if owned := next((text for text in _texts(document) if OWN_PATH.search(text)), None):
                 faults.append(f"it has a path of a machine, {owned!r}: see common.without_path")
-            found += [f"{path.relative_to(self.root)}: {fault}" for fault in faults]
-        return found
+            problems += [f"{path.relative_to(self.root)}: {fault}" for fault in faults]
+        return problems
 
     def _lost(self, document: Mapping[str, Any], history: bool) -> Iterator[str]:
         words = shlex.split(document.get("command") or "")
         if not words:
             yield "it has no command: write results with common.report"
         settings = document.get("settings") or {}
-        given = {
+        files = {
             words[i].removeprefix("--"): words[i + 1]
             for i in range(len(words) - 1)
             if words[i] in ("--json", "--png")
         }
         for name in ("json", "png") if words and "--" not in words else ():
-            if name in settings and settings[name] != given.get(name):
-                there = f"has --{name} {given.get(name)}, its settings have {settings[name]}"
-                yield f"its command {there}: it was edited after the run"
+            if name in settings and settings[name] != files.get(name):
+                edit = f"has --{name} {files.get(name)}, its settings have {settings[name]}"
+                yield f"its command {edit}: it was edited after the run"
         commit = document["machine"]["commit"].removesuffix("+")
         if history and common.commits_since(commit, self.root) is None:
             yield f"its commit {commit} is no ancestor of this one: measure it again"
 
     def old(self, page: str, most: int) -> list[str]:
-        """Return the runs of a page's figures that were measured more than `most` commits ago, one
-        line each.
+        """Return a line for each run on a page that was measured more than `most` commits ago.
 
-        Raises: ConfigError: git cannot say, as in a shallow clone or a folder without history.
+        Raises:
+            ConfigError: the history is missing, as in a shallow clone.
         """
         names = {
             name
@@ -504,31 +511,35 @@ class Figures:
             for entry in self.entries.values()
             if names & {entry.name, entry.name + INTERVAL}
         ]
-        found = []
+        faults = []
         for run in dict.fromkeys(runs):
             commit = str(
                 (self.document(run) or {}).get("machine", {}).get("commit", "")
             ).removesuffix("+")
             age = common.commits_since(commit, self.root)
             if age is None:
-                found.append(
+                faults.append(
                     f"{page}: {run} was measured on {commit or 'no commit'}, which is not an "
                     f"ancestor of this commit: make figures RUNS={run}"
                 )
             elif age > most:
-                found.append(
+                faults.append(
                     f"{page}: {run} was measured {age} commits ago, at most {most} are allowed: "
                     f"make figures RUNS={run}"
                 )
-        return found
+        return faults
 
     # ---- measuring -------------------------------------------------------------------------------
 
     def measure(self, names: Sequence[str], values: Mapping[str, str]) -> None:
-        """Run the commands of these runs; each result replaces the one before.
+        """Run the commands of these runs; each result replaces the previous one.
 
-        Args: values: of {real} and the other names in braces in the commands.
-        Raises: ConfigError for an unknown run, a run that fails, and a working tree with changes.
+        Args:
+            names: names of the runs.
+            values: values of {real} and the other names in braces in the commands.
+
+        Raises:
+            ConfigError: an unknown run, a run that fails, or a working tree with changes.
         """
         for name in names:
             if name not in self.runs:

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Measure how much of the machine other programs took while a benchmark ran.
 
-This works on Linux; other systems do not report their idle time, and there everything counts as
-foreign. The kernel reports for how long the cores were not idle. The time of our own processes is
-subtracted, and the rest is foreign: other programs, however short-lived, the kernel's own threads,
-and time that a hypervisor gave to other machines.
+This works on Linux; other systems do not report their idle time, so that everything counts as
+foreign there. The kernel reports for how long the cores were not idle. The time of our own
+processes is subtracted, and the rest is foreign: other programs, however short-lived, the kernel's
+own threads, and time that a hypervisor gave to other machines.
 
 Our own processes run in a control group, which counts the CPU time of all processes that were ever
 in it. If none can be created, the CPU time of this process, its descendants, and those with MARK in
@@ -24,34 +24,31 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-MARK = "PUFFERVEC_BENCHMARK"  # holds a running benchmark's process id
-GROUP = "puffervec-benchmark-"  # and a process id: the name of a control group
-SHORTEST_S = 0.1  # the kernel counts idle time in ticks of 10 ms, too coarse for shorter times
+MARK = "PUFFERVEC_BENCHMARK"  # Environment variable with a running benchmark's process id.
+GROUP = "puffervec-benchmark-"  # Prefix of the name of a control group; a process id follows.
+SHORTEST_S = 0.1  # The kernel counts idle time in ticks of 10 ms, too coarse for shorter times.
 
 T = TypeVar("T")
 
 
 def foreign_load(run: Callable[[], T]) -> tuple[T, float]:
-    """Call `run` and return its result and the share of the machine that others took meanwhile, 0
-    to 1.
-    """
+    """Call `run`; return its result and the share of the machine that others took, 0 to 1."""
     used_s = own_clock()
     busy, own, begin = busy_s(), used_s(), time.monotonic()
     os.environ[MARK] = str(os.getpid())
     try:
         result = run()
-        taken = busy_s() - busy - (used_s() - own)
+        foreign_s = busy_s() - busy - (used_s() - own)
     finally:
         os.environ.pop(MARK, None)
     seconds = time.monotonic() - begin
-    return result, min(1.0, max(0.0, taken) / _cores() / max(SHORTEST_S, seconds))
+    return result, min(1.0, max(0.0, foreign_s) / _cores() / max(SHORTEST_S, seconds))
 
 
 def busy_s() -> float:
-    """Return for how many seconds the cores were busy, all together. Only differences mean
-    something.
+    """Return the busy seconds of all cores together; only differences are meaningful.
 
-    Stolen time is busy time. Where the kernel does not say, all time is. Source: proc_stat(5),
+    Stolen time is busy time. If the kernel does not report it, all time is. Source: proc_stat(5),
     columns idle and iowait; the other columns are samples of the timer tick, which miss programs
     that sleep and wake between two ticks.
     """
@@ -61,9 +58,7 @@ def busy_s() -> float:
 
 
 def own_clock() -> Callable[[], float]:
-    """Return a function that returns the CPU seconds of our own processes since some moment, those
-    that have ended included.
-    """
+    """Return a clock of the CPU seconds of our own processes, including those that have ended."""
     folder = own_group()
     return tree_s if folder is None else functools.partial(group_s, folder)
 
@@ -73,10 +68,10 @@ def own_clock() -> Callable[[], float]:
 
 @functools.cache
 def own_group() -> Path | None:
-    """Move this process and its descendants into a control group of their own; return its folder,
-    or None where that fails.
+    """Move this process and its descendants into a new control group; return its folder.
 
-    Processes that they start are born in it. It is removed when this process ends.
+    None: that failed. Processes that they start belong to the group. It is removed when this
+    process ends.
     """
     mounts = (line.split() for line in _read(Path("/proc/self/mounts")).splitlines())
     mount = next((words[1] for words in mounts if words[2] == "cgroup2"), None)
@@ -91,12 +86,11 @@ def own_group() -> Path | None:
     if mount is None or mine is None:
         return None
     parent = Path(mount + mine)
-    for left in parent.glob(f"{GROUP}*"):
-        if not Path(
-            "/proc", left.name.removeprefix(GROUP)
-        ).exists():  # that of a benchmark that was killed
-            with contextlib.suppress(OSError):  # something of it lives on
-                left.rmdir()
+    for group in parent.glob(f"{GROUP}*"):
+        # The group of a benchmark that was killed; some of its processes may still run.
+        if not Path("/proc", group.name.removeprefix(GROUP)).exists():
+            with contextlib.suppress(OSError):
+                group.rmdir()
     folder = parent / f"{GROUP}{os.getpid()}"
     try:
         folder.mkdir()
@@ -110,7 +104,7 @@ def own_group() -> Path | None:
 
 
 def group_s(folder: Path) -> float:
-    """Return the CPU seconds that a control group has used. Raises: ValueError: it does not say."""
+    """Return the CPU seconds of a control group. Raises: ValueError: it does not report them."""
     for line in (folder / "cpu.stat").read_text().splitlines():
         name, _, microseconds = line.partition(" ")
         if name == "usage_usec":
@@ -119,8 +113,10 @@ def group_s(folder: Path) -> float:
 
 
 def _move(pids: list[int], folder: Path) -> None:
-    """Move processes into a control group; those that have ended are left out. Raises: OSError:
-    this one cannot be moved.
+    """Move processes into a control group, except those that have ended.
+
+    Raises:
+        OSError: this process cannot be moved.
     """
     for pid in pids:
         try:
@@ -131,8 +127,9 @@ def _move(pids: list[int], folder: Path) -> None:
 
 
 def _leave(folder: Path, owner: int) -> None:
-    """Move what is in a control group to the group above it, and remove it. A forked copy of the
-    owner does nothing.
+    """Move the processes of a control group to the group above it, and remove it.
+
+    A forked copy of the owner does nothing.
     """
     if os.getpid() == owner:
         with contextlib.suppress(OSError):
@@ -144,8 +141,7 @@ def _leave(folder: Path, owner: int) -> None:
 
 
 def tree_s() -> float:
-    """Return the CPU seconds of our processes that live, and of those of their children that they
-    have waited for.
+    """Return the CPU seconds of our live processes, and of children that they have waited for.
 
     Source of the columns: proc_pid_stat(5).
     """
@@ -154,20 +150,20 @@ def tree_s() -> float:
 
 
 def _parents() -> dict[int, int]:
-    """Return each process's parent."""
-    found = {int(folder.name): _stat(int(folder.name)) for folder in Path("/proc").glob("[0-9]*")}
-    return {pid: int(words[1]) for pid, words in found.items() if words}
+    """Return the parent of each process."""
+    stats = {int(folder.name): _stat(int(folder.name)) for folder in Path("/proc").glob("[0-9]*")}
+    return {pid: int(words[1]) for pid, words in stats.items() if words}
 
 
 def _stat(pid: int) -> list[str]:
-    """Return what /proc says of a process from its third column on; [] if it is gone."""
+    """Return the columns of a process in /proc from the third one on, [] if it is gone."""
     return (
         _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
-    )  # the name before it may contain blanks
+    )  # The name in the second column may contain blanks.
 
 
 def _ours(parents: Mapping[int, int]) -> set[int]:
-    """Return the ids of our processes among these, given each one's parent."""
+    """Return the ids of our processes, from the parents of all processes."""
     mark = f"{MARK}={os.getpid()}".encode()
     ours = {os.getpid()} | {pid for pid in parents if mark in _environment(pid)}
     grown = True
@@ -181,7 +177,7 @@ def _ours(parents: Mapping[int, int]) -> set[int]:
 def _environment(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:  # another user's, or gone
+    except OSError:  # It belongs to another user, or is gone.
         return []
 
 

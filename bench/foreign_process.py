@@ -9,14 +9,14 @@ Two workers, one worker, serial and Gymnasium's own vector env are compared.
     python bench/foreign_process.py --envs drive --seconds 2
     python bench/foreign_process.py --envs training --seconds 8    trainings: agent-steps/s
 
-"kept" is the rate next to the others / the rate without them, "of serial" is the rate / that of the
-serial backend next to them, both within one repeat. The targets for two workers on two cores are
-0.45 of the quiet rate next to one process that never sleeps, 0.3 next to two, and never less than
-serial.
+"kept" is the rate next to the other programs / the rate without them, "of serial" is the rate / the
+rate of the serial backend next to them, both within one repeat. The targets for two workers on two
+cores are 0.45 of the quiet rate next to one process that never sleeps, 0.3 next to two, and never
+less than serial.
 
 A neighbour is started in this process's own session, as from a shell script, or in a separate one:
-with the scheduler's autogroups (the default on desktops and many servers), a session's processes
-share what one process of another session gets.
+with the scheduler's autogroups (the default on desktops and many servers), all processes of a
+session together get as much time as one process of another session.
 """
 
 from __future__ import annotations
@@ -48,13 +48,18 @@ while True:
     while time.monotonic() < end: pass
     time.sleep(0.5)
 """
-SETTLE_S = 0.5  # until neighbours run, and the vector env has noticed them
-CHUNK = 8  # turns between two looks at the clock
+SETTLE_S = 0.5  # Time until neighbours run, and the vector env has noticed them.
+CHUNK = 8  # Turns between two readings of the clock.
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Other programs on the machine. words: how each is started; code: what it runs."""
+    """Other programs on the machine.
+
+    Attributes:
+        words: command that starts each of them.
+        code: Python code that each runs.
+    """
 
     count: int
     words: tuple[str, ...] = ()
@@ -64,7 +69,7 @@ class Neighbours:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Run them within the block."""
+        """Run the programs within the block."""
         command = [*self.words, sys.executable, "-c", self.code]
         running = [
             subprocess.Popen(command, start_new_session=self.own_session) for _ in range(self.count)
@@ -86,7 +91,7 @@ NEIGHBOURS = {
     "1 in its session": Neighbours(1, own_session=True, target=0.45),
     "2 in theirs": Neighbours(2, own_session=True, target=0.3),
     "1 nice 19": Neighbours(1, ("nice", "-n", "19")),
-    "1 nice -5": Neighbours(1, ("nice", "-n", "-5")),  # needs the right to
+    "1 nice -5": Neighbours(1, ("nice", "-n", "-5")),  # Needs the permission.
     "1 batch": Neighbours(1, ("chrt", "--batch", "0")),
     "bursts": Neighbours(1, code=BURSTS),
 }
@@ -100,7 +105,7 @@ ENVS = {
 }
 
 
-TRAINING = "training"  # in place of an env: these
+TRAINING = "training"  # Stands for all of these, in place of an env.
 TRAININGS = {
     f"{TRAINING} {target}": runs.Run(target, {}) for target in ("cartpole", "tag_grid", "drive")
 }
@@ -108,8 +113,10 @@ TRAININGS = {
 
 @dataclass(frozen=True)
 class Way:
-    """A way of stepping envs. workers: None is serial, 0 Gymnasium's own vector env with worker
-    processes.
+    """A way of stepping envs.
+
+    Attributes:
+        workers: None: serial; 0: Gymnasium's own vector env with worker processes.
     """
 
     name: str
@@ -137,9 +144,7 @@ class Row:
 
 
 def turns_per_s(turn: Callable[[], Any], seconds: float) -> float:
-    """Call `turn` for a time of warming up, then for `seconds`, and return its calls per second of
-    the latter.
-    """
+    """Call `turn` for a warm-up, then for `seconds`; return the calls per second of the latter."""
     clock = time.perf_counter
     for length in (max(SETTLE_S, seconds / 4), seconds):
         turns, begin = 0, clock()
@@ -151,7 +156,7 @@ def turns_per_s(turn: Callable[[], Any], seconds: float) -> float:
 
 
 def ours(workload: Workload, workers: int | None, seconds: float) -> float:
-    """Return env-steps per second of our vector env."""
+    """Measure the env-steps per second of our vector env."""
     settings: dict[str, Any] = {} if workers is None else {"num_workers": workers}
     with workload.make("serial" if workers is None else "multiprocessing", **settings) as vec:
         batches = half_actions(vec, draw_actions(vec.spec, workload.num_envs))[0]
@@ -166,9 +171,7 @@ def ours(workload: Workload, workers: int | None, seconds: float) -> float:
 
 
 def gymnasiums(env: str, seconds: float) -> float:
-    """Return env-steps per second of eight envs in Gymnasium's own vector env, which has a process
-    for each.
-    """
+    """Measure the env-steps per second of eight envs in Gymnasium's vector env, a process each."""
     import gymnasium
 
     vec = gymnasium.make_vec(env, num_envs=8, vectorization_mode="async")
@@ -183,31 +186,31 @@ def gymnasiums(env: str, seconds: float) -> float:
 def sample(env: str, way: Way, neighbours: Neighbours, seconds: float) -> float:
     """Start the neighbours, then the workers, and return env-steps per second.
 
-    Of a training it returns agent-steps per second.
+    For a training, return agent-steps per second.
     """
     with neighbours.running():
         if way is TRAINER:
-            found = runs.train(runs.config_of(TRAININGS[env], "cpu"), seconds)
-            return float(found["agent_steps_per_s"])
+            result = runs.train(runs.config_of(TRAININGS[env], "cpu"), seconds)
+            return float(result["agent_steps_per_s"])
         return (
             gymnasiums(env, seconds) if way.workers == 0 else ours(ENVS[env], way.workers, seconds)
         )
 
 
 def run(options: argparse.Namespace, progress: common.Progress) -> tuple[list[Row], float]:
-    """Measure all in turns. Returns the table and the share of foreign load."""
+    """Measure all cases in turns; return the table and the share of foreign load."""
     places = [QUIET, *options.neighbours]
     cases = [(env, way, place) for env in options.envs for way in ways_of(env) for place in places]
     variants: dict[str, Callable[[], Any]] = {
         f"{env}, {way.name}, {place}": partial(sample, env, way, NEIGHBOURS[place], options.seconds)
         for env, way, place in cases
     }
-    found = common.interleave(variants, options.repeats, progress, options.attempts)
-    return [row(env, way, place, found.results) for env, way, place in cases], found.foreign
+    samples = common.interleave(variants, options.repeats, progress, options.attempts)
+    return [row(env, way, place, samples.results) for env, way, place in cases], samples.foreign
 
 
 def ways_of(env: str) -> tuple[Way, ...]:
-    """Return the ways in which an env is stepped."""
+    """Return the ways of stepping an env."""
     if env in TRAININGS:
         return (TRAINER,)
     return (*WAYS, *([GYMNASIUM] if ENVS[env].env == "CartPole-v1" else []))
@@ -254,7 +257,7 @@ def show(rows: Sequence[Row]) -> None:
 
 
 def markdown(results: Sequence[dict[str, Any]]) -> str:
-    """Return the table of docs/why-not-faster.md. Args: results: of a JSON file."""
+    """Return the table of docs/why-not-faster.md. Args: results: the results of a JSON file."""
     rows = []
     for one in results:
         if one["kept"] and one["way"] in (WAYS[0].name, GYMNASIUM.name, TRAINER.name):

@@ -9,7 +9,7 @@ The trainer's rollout loop runs with an env that does nothing and a trivial poli
 
 A vector step is one half: receive its rows, act, send. On CUDA `host` excludes the wait for the
 actions, during which the learner is idle. On a CPU there is no such wait, and the loop for a GPU
-runs each operation that a graph would hold.
+runs each operation that a graph would contain.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from puffervec.train.device.device import ThreadPool, choose_device
 
 HORIZON = 64
 HALVES = 2
-WARM_ROLLOUTS = 2  # on CUDA a half's third turn is captured
-TARGET_US = 60.0  # of the host, on CUDA
+WARM_ROLLOUTS = 2  # On CUDA, the third turn of a half is captured.
+TARGET_US = 60.0  # Target for the host, on CUDA.
 LOOPS = {
     "cpu": {"a CPU's loop": False, "a GPU's loop, on a CPU": True},
     "cuda": {"a GPU's loop": True},
@@ -47,29 +47,32 @@ LOOPS = {
 
 
 class Trivial(nn.Module):
-    """The same logits for all rows; its value is their first."""
+    """A policy with the same logits for all rows, and the first logit as value."""
 
     def __init__(self, choices: int) -> None:
-        """Args: choices: of the action."""
+        """Make the logits. Args: choices: number of choices of the action."""
         super().__init__()
         self.logits = nn.Parameter(torch.zeros(choices))
 
     def initial_state(self, rows: int) -> tuple[Tensor, ...]:
-        """Return no state: it remembers nothing."""
+        """Return no state, since the policy has no memory."""
         return ()
 
     def forward(
         self, obs: Any, state: Any, reset: Any, mask: Any
     ) -> tuple[tuple[Tensor, ...], Tensor, tuple[Tensor, ...]]:
-        """See puffervec/train/policies/protocol.py."""
+        """Return logits and values, as in puffervec/train/policies/protocol.py."""
         logits = self.logits.expand(len(obs), -1)
         return (logits,), logits[:, 0], ()
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Microseconds per vector step of one loop. host: all but the wait for the device; target: the
-    upper limit of host.
+    """The microseconds per vector step of one loop.
+
+    Attributes:
+        host: all parts except the wait for the device.
+        target: upper limit of host.
     """
 
     loop: str
@@ -85,7 +88,7 @@ class Cost:
 
 
 def sample(device: torch.device, device_turns: bool, seconds: float) -> dict[str, float]:
-    """Collect rollouts for about `seconds` and return microseconds per vector step by part."""
+    """Collect rollouts for about `seconds`; return the microseconds per vector step by part."""
     workload = Workload("probe", "probe", {"episode_length": 100}, num_envs=HALVES)
     with workload.make("serial", num_buffers=HALVES) as vec:
         (group,) = vec.spec.groups
@@ -102,18 +105,18 @@ def sample(device: torch.device, device_turns: bool, seconds: float) -> dict[str
         while not turns or time.perf_counter() - begin < seconds:
             rollout.collect()
             turns += HORIZON * HALVES
-        whole = time.perf_counter() - begin
+        total = time.perf_counter() - begin
         rollout.episodes.clear()
     wait = rollout.times.forward if device.type == "cuda" else 0.0
     act = rollout.times.copy + rollout.times.forward - wait
-    parts = {"host": whole - wait, "receive_and_send": rollout.times.env, "act": act, "wait": wait}
+    parts = {"host": total - wait, "receive_and_send": rollout.times.env, "act": act, "wait": wait}
     return {name: 1e6 * spent / turns for name, spent in parts.items()}
 
 
 def run(
     device: torch.device, options: argparse.Namespace, note: Callable[[str], None]
 ) -> tuple[list[Cost], float]:
-    """Measure the loops of a device in turns. Returns the table and the share of foreign load."""
+    """Measure the loops of a device in turns; return the table and the share of foreign load."""
     loops = LOOPS[device.type]
     variants = {
         name: functools.partial(sample, device, turns, options.seconds)
@@ -122,8 +125,8 @@ def run(
     runs = common.interleave(variants, options.repeats, note, options.attempts)
     target = TARGET_US if device.type == "cuda" else None
     costs = []
-    for name, found in runs.results.items():
-        figures = {part: common.figure(one[part] for one in found) for part in found[0]}
+    for name, samples in runs.results.items():
+        figures = {part: common.figure(one[part] for one in samples) for part in samples[0]}
         costs.append(Cost(loop=name, target=target, **figures))
     return costs, runs.foreign
 
