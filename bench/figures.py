@@ -146,10 +146,10 @@ class Figures:
     def entries_of(self, section: Mapping[str, Any], figure: Mapping[str, Any]) -> list[Entry]:
         """Return the figures that a table of the document describes, one per item of `each`.
 
-        Without `each` the table describes a single figure.
-        `each` is a JMESPath expression of a list of objects in the run's JSON, or of an object:
-        then its values are the items, with their names as `key`, and with `value` for a value that
-        is not an object. {words} in name and what are replaced by values of an item.
+        Without `each` the table describes a single figure. `each` is a JMESPath expression of a
+        list of objects in the run's JSON, or of an object: then its values are the items, with
+        their names as `key`, and with `value` for a value that is not an object. {words} in name
+        and what are replaced by values of an item.
 
         Raises:
             ConfigError: the run does not exist, or `each` matches nothing.

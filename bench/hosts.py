@@ -6,13 +6,13 @@
     python bench/hosts.py --target drive --hosts 1 2
 
 Observations are also sent in fewer bytes. Each host is a process on one core that steps its envs
-itself; the learner uses the last core. "collected": the learner takes segments but does not learn.
-"trained": with the updates of the env's preset. All clusters of hosts live at once and take turns,
-so a slow moment of the machine affects all; waiting hosts have reached their limit and are idle.
-"CPU" is the time of all processes, including Ray's, for a segment.
+itself; the learner uses the last core. "collected": the learner receives segments but does not
+learn. "trained": with the updates of the env's preset. All clusters of hosts exist simultaneously
+and take turns, so a slow moment of the machine affects all; waiting hosts have reached their limit
+and are idle. "CPU" is the time of all processes, including Ray's, for a segment.
 
-bench/scale.py predicts the rates of several hosts from the costs of one, and from how long a
-rollout takes when as many processes play simultaneously without Ray: cores share caches and memory.
+bench/scale.py predicts the rates of several hosts from the costs of one, and from the duration of a
+rollout when as many processes play simultaneously without Ray: cores share caches and memory.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from bench import common
 
 NAME = "hosts"
 KINDS = ("exact", "bf16", "uint8")
-# Of a host: as many rows as the preset's for drive; for cartpole more than the preset's, whose
-# rollouts take 10 ms.
+# Settings of a host: for drive as many rows as in the preset; for cartpole more, since rollouts of
+# the preset take 10 ms.
 TABLES: dict[str, dict[str, Any]] = {
     "drive": {"env": {"scenes": "generated:50"}, "vec": {"num_envs": 4}},
     "cartpole": {"vec": {"num_envs": 1024}},
 }
 CORES = sorted(os.sched_getaffinity(0))
-SETTLE = 2  # Segments of each host that do not count after a change of turns.
+SETTLE = 2  # Segments of each host that are ignored after a change of turns.
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the flags."""
+    """Parse the flags."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -72,7 +72,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def config_of(target: str, hosts: int, folder: str, observations: str = "exact") -> Any:
-    """Return a run over Ray in which each host takes one core."""
+    """Return the config of a run over Ray in which each host uses one core."""
     from puffervec.train import TrainConfig
 
     return TrainConfig.of(target, **TABLES[target]).merged(
@@ -102,7 +102,7 @@ def config_of(target: str, hosts: int, folder: str, observations: str = "exact")
 
 
 def cpu_seconds() -> float:
-    """Return the CPU seconds of this process and of all that Ray has started."""
+    """Return the CPU seconds of this process and of all processes that Ray has started."""
     mine = psutil.Process()
     times = [mine.cpu_times()]
     for process in mine.children(recursive=True):
@@ -112,7 +112,7 @@ def cpu_seconds() -> float:
 
 
 def collect(trainer: Any, seconds: float, learn: bool) -> dict[str, float]:
-    """Return agent-steps/s of a slice, and mean costs of its segments and updates in seconds."""
+    """Collect for `seconds`; return agent-steps/s and mean seconds per segment and update."""
     for _ in range(SETTLE):
         trainer.collect()
     figures, times, learner_s = (
@@ -142,8 +142,10 @@ def collect(trainer: Any, seconds: float, learn: bool) -> dict[str, float]:
 
 
 def handover(trainer: Any) -> dict[str, float]:
-    """Return seconds to put a segment into Ray's store and to read it, and of an order that plays
-    nothing; bytes of weights.
+    """Measure the costs of the communication with a host.
+
+    They are the seconds to put a segment into Ray's store, to read it, and of a request without a
+    rollout, and the bytes of the weights.
     """
     import ray
 
@@ -161,9 +163,9 @@ def handover(trainer: Any) -> dict[str, float]:
         ref = ray.put(segment)
         put_s.append(time.perf_counter() - begin)
         begin = time.perf_counter()
-        found = ray.get(ref)
+        copy = ray.get(ref)
         get_s.append(time.perf_counter() - begin)
-        del found, ref
+        del copy, ref
         begin = time.perf_counter()
         (actor,) = list(trainer.cluster._actors.values())[:1]
         ray.get(actor.describe.remote([trainer.cluster._setup]))
@@ -178,9 +180,7 @@ def handover(trainer: Any) -> dict[str, float]:
 
 
 class Player:
-    """A process on one core that plays rollouts when it is told to, as a host does but without
-    Ray.
-    """
+    """A process on one core that collects rollouts on request, like a host but without Ray."""
 
     def __init__(self, setup: Any, core: int) -> None:
         context = multiprocessing.get_context("spawn")
@@ -192,8 +192,9 @@ class Player:
 
 
 def play_on_request(pipe: Any, setup: Any, core: int) -> None:
-    """For each number that comes: play for so many seconds, and send back the mean seconds of a
-    rollout. 0: end.
+    """Collect for each received number of seconds, and send back the mean seconds of a rollout.
+
+    The number 0 ends the process.
     """
     from puffervec.wings.ray.host import Host, Request, dump_weights
 
@@ -208,16 +209,17 @@ def play_on_request(pipe: Any, setup: Any, core: int) -> None:
         pipe.send(statistics.fmean(spent))
 
 
-def crowded(players: Sequence[Player], seconds: float) -> float:
-    """Return the mean seconds of a rollout while all of these play."""
+def measure_crowd(players: Sequence[Player], seconds: float) -> float:
+    """Measure the mean seconds of a rollout while all of these players collect."""
     for player in players:
         player.pipe.send(seconds)
     return statistics.fmean(player.pipe.recv() for player in players)
 
 
 def measure(target: str, hosts: Sequence[int], seconds: float, repeats: int) -> dict[str, Any]:
-    """Return rates by number of hosts, costs of one and of a crowd, and rates and bytes by how
-    observations travel. Ray must be running.
+    """Measure rates by number of hosts and by format of observations, and costs.
+
+    The costs are those of one host, and of a crowd of players. Ray must be running.
     """
     import ray
 
@@ -226,20 +228,20 @@ def measure(target: str, hosts: Sequence[int], seconds: float, repeats: int) -> 
     samples: dict[str, list[dict[str, float]]] = {}
     crowds: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        trainers = {(n, "exact"): config_of(target, n, folder) for n in hosts}
-        trainers |= {(1, kind): config_of(target, 1, folder, kind) for kind in KINDS[1:]}
-        made = {}
-        for key, config in trainers.items():
-            made[key] = stack.enter_context(RayTrainer(config))
-            made[key].collect()  # Before the first update the statistics of observations are none.
-            made[key].update()
-        setup = ray.get(made[hosts[0], "exact"].cluster._setup)
+        configs = {(n, "exact"): config_of(target, n, folder) for n in hosts}
+        configs |= {(1, kind): config_of(target, 1, folder, kind) for kind in KINDS[1:]}
+        trainers = {}
+        for key, config in configs.items():
+            trainers[key] = stack.enter_context(RayTrainer(config))
+            trainers[key].collect()  # The first rollout lacks statistics of observations.
+            trainers[key].update()
+        setup = ray.get(trainers[hosts[0], "exact"].cluster._setup)
         players = [Player(setup, core) for core in CORES[: max(hosts)]]
-        crowded(players, 0.1)  # All have started.
+        measure_crowd(players, 0.1)  # All have started.
         for repeat in range(repeats):
             for n in hosts:
-                crowds.setdefault(str(n), []).append(crowded(players[:n], seconds))
-            for (n, kind), trainer in list(made.items())[:: 1 if repeat % 2 == 0 else -1]:
+                crowds.setdefault(str(n), []).append(measure_crowd(players[:n], seconds))
+            for (n, kind), trainer in list(trainers.items())[:: 1 if repeat % 2 == 0 else -1]:
                 for learn in (False, True) if kind == "exact" else (False,):
                     name = f"{n} {kind} {'trained' if learn else 'collected'}"
                     samples.setdefault(name, []).append(collect(trainer, seconds, learn))
@@ -250,10 +252,10 @@ def measure(target: str, hosts: Sequence[int], seconds: float, repeats: int) -> 
                     )
         for player in players:
             player.pipe.send(0)
-        costs = handover(made[1, "exact"]) if (1, "exact") in made else {}
+        costs = handover(trainers[1, "exact"]) if (1, "exact") in trainers else {}
     figures = {
-        name: {key: common.figure(sample[key] for sample in found) for key in found[0]}
-        for name, found in samples.items()
+        name: {key: common.figure(sample[key] for sample in values) for key in values[0]}
+        for name, values in samples.items()
     }
     return {
         "figures": figures,
@@ -263,7 +265,7 @@ def measure(target: str, hosts: Sequence[int], seconds: float, repeats: int) -> 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and keep the results."""
+    """Measure, print and write the results; return the exit status."""
     options = parse(arguments)
     from bench.foreign import foreign_load
 
@@ -291,12 +293,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def show(target: str, found: dict[str, Any]) -> None:
+def show(target: str, result: dict[str, Any]) -> None:
     """Print the rates of a target."""
     rows = []
-    for name, figures in found["figures"].items():
+    for name, figures in result["figures"].items():
         n, kind, what = name.split()
-        base = found["figures"].get(f"1 exact {what}")
+        base = result["figures"].get(f"1 exact {what}")
         over = (
             common.ratio(figures["agent_steps_per_s"].samples, base["agent_steps_per_s"].samples)
             if base
@@ -321,25 +323,25 @@ def show(target: str, found: dict[str, Any]) -> None:
         )
     columns = ["", "hosts", "observations", "agent-steps/s", "over one", "bytes/step"]
     columns += ["play ms", "CPU ms", "take ms", "update ms", "lag"]
-    notes = [f"{key}: {value:.6g}" for key, value in found["costs"].items()]
+    notes = [f"{key}: {value:.6g}" for key, value in result["costs"].items()]
     notes += [
         f"{n} at once without Ray: a rollout takes {1e3 * spent.median:.2f} ms"
-        for n, spent in found["crowds"].items()
+        for n, spent in result["crowds"].items()
     ]
     common.print_table(target, columns, sorted(rows), notes)
 
 
 def markdown(results: Mapping[str, Any]) -> str:
-    """Return a table of docs/ray.md: hosts that play, and what each sends.
+    """Return a table of docs/ray.md: the rates and the traffic by number of hosts.
 
-    Args: results: of a JSON file.
+    Args: results: the results of a JSON file.
     """
     rows = []
-    for target, found in results.items():
+    for target, result in results.items():
         if target == "cores":
             continue
-        one = found["figures"]["1 exact collected"]["agent_steps_per_s"]["samples"]
-        for name, figures in found["figures"].items():
+        one = result["figures"]["1 exact collected"]["agent_steps_per_s"]["samples"]
+        for name, figures in result["figures"].items():
             hosts, kind, what = name.split()
             if what == "collected":
                 size = figures["segment_bytes"]["median"] / figures["segment_steps"]["median"]

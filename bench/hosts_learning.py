@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Check whether a run over Ray learns as well as one process, seed by seed.
+"""Check whether a run over Ray learns as well as a single process, seed by seed.
 
 Agent-steps, rows per update and settings are equal.
 
     python bench/hosts_learning.py                                  cartpole, 3 seeds
     python bench/hosts_learning.py --target drive --steps 3000000 --seeds 1 --num-envs 4
-    python bench/hosts_learning.py --observations exact bf16 uint8  how observations travel
+    python bench/hosts_learning.py --observations exact bf16 uint8  formats of sent observations
 
 One process has all the envs; each of two hosts has half of them, so that an update learns from as
 many rows. The score is the mean of the env's metric over the last tenth of the updates.
@@ -30,7 +30,7 @@ NAME = "hosts-learning"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the flags."""
+    """Parse the flags."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -59,12 +59,12 @@ def score(run: Path, metric: str) -> dict[str, float]:
 
     lines = list(read_metrics(run / "metrics.jsonl"))
     last = [line for line in lines if line["update"] > 0.9 * lines[-1]["update"]]
-    found = {"score": statistics.fmean(line[metric] for line in last), "steps": lines[-1]["step"]}
-    found["agent_steps_per_s"] = lines[-1]["step"] / lines[-1]["elapsed_s"]
+    result = {"score": statistics.fmean(line[metric] for line in last), "steps": lines[-1]["step"]}
+    result["agent_steps_per_s"] = lines[-1]["step"] / lines[-1]["elapsed_s"]
     for key in ("ray/lag", "ray/bytes_per_agent_step"):
         if key in last[0]:
-            found[key.partition("/")[2]] = statistics.fmean(line[key] for line in last)
-    return found
+            result[key.partition("/")[2]] = statistics.fmean(line[key] for line in last)
+    return result
 
 
 def train(
@@ -72,7 +72,8 @@ def train(
 ) -> dict[str, float]:
     """Train one run and return its `score`.
 
-    Args: observations: how they travel; None: in one process.
+    Args:
+        observations: the format in which hosts send them; None: a run in one process.
     """
     from puffervec.train import TrainConfig, Trainer
     from puffervec.train.config.target import training_of
@@ -102,9 +103,9 @@ def train(
 
 
 def markdown(results: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
-    """Return a table of docs/ray.md: the score of each way of playing, seed by seed.
+    """Return a table of docs/ray.md: the score of each way of collecting, seed by seed.
 
-    Args: results: of a JSON file.
+    Args: results: the results of a JSON file.
     """
     rows = []
     for name, runs in results.items():
@@ -114,7 +115,7 @@ def markdown(results: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train, print, and keep the results."""
+    """Train, print and write the results; return the exit status."""
     options = parse(arguments)
     from bench.foreign import foreign_load
 
@@ -126,12 +127,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for seed in range(1, options.seeds + 1):
             for kind in variants:
                 name = "one process" if kind is None else f"two hosts, {kind}"
-                found, foreign = foreign_load(
+                sample, foreign = foreign_load(
                     lambda seed=seed, kind=kind: train(options, folder, seed, kind)
                 )  # type: ignore[misc]
-                results.setdefault(name, []).append(found)
+                results.setdefault(name, []).append(sample)
                 worst = max(worst, foreign)
-                print(f"seed {seed} {name}: {found}", flush=True)
+                print(f"seed {seed} {name}: {sample}", flush=True)
     rows: list[list[Any]] = []
     for name, runs in results.items():
         columns = ("score", "agent_steps_per_s", "lag", "bytes_per_agent_step")

@@ -4,9 +4,10 @@
 
     python bench/install.py dist/puffervec-0.1.0-cp311-abi3-linux_x86_64.whl
 
-Installs a wheel into an empty environment, with the dependencies at the versions of
-constraints.txt. Sizes are of the installed files without pip and setuptools, bytecode included.
-Times are of whole Python processes less those of one that imports nothing, in turns.
+It installs a wheel into an empty environment, with the dependencies at the versions of
+constraints.txt. Sizes are those of the installed files without pip and setuptools, including
+bytecode. Times are those of whole Python processes minus those of one that imports nothing,
+measured in turns.
 """
 
 from __future__ import annotations
@@ -55,13 +56,13 @@ def make_environment(folder: Path, wheel: Path) -> Path:
 
 
 def sizes(packages: Path) -> dict[str, int]:
-    """Return {what lies in site-packages: bytes}, largest first, without what installs things."""
-    found: dict[str, int] = {}
+    """Return the bytes of each entry of site-packages, largest first, without installers."""
+    totals: dict[str, int] = {}
     for path in packages.rglob("*"):
         name = path.relative_to(packages).parts[0].removesuffix(".libs").partition("-")[0]
         if path.is_file() and name not in INSTALLERS:
-            found[name] = found.get(name, 0) + path.stat().st_size
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+            totals[name] = totals.get(name, 0) + path.stat().st_size
+    return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
 
 def start_s(python: Path, code: str, folder: Path) -> Callable[[], float]:
@@ -80,12 +81,12 @@ def start_s(python: Path, code: str, folder: Path) -> Callable[[], float]:
         )
         return time.perf_counter() - begin
 
-    once()  # compiles the bytecode
+    once()  # Compiles the bytecode.
     return once
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 1 where one of the limits is passed."""
+    """Run the command and return its exit status: 1 if a limit is exceeded."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -96,21 +97,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.wheel.is_file():
         print(f"{options.wheel} is no file: make wheel builds one into dist/", file=sys.stderr)
         return 2
-    with tempfile.TemporaryDirectory() as made:
-        python = make_environment(Path(made) / "venv", options.wheel)
-        timed = {name: start_s(python, code, Path(made)) for name, code in STARTS.items()}
-        found = sizes(next((Path(made) / "venv" / "lib").glob("python*/site-packages")))
-        runs = common.interleave(timed, options.repeats, attempts=options.attempts)
+    with tempfile.TemporaryDirectory() as folder:
+        python = make_environment(Path(folder) / "venv", options.wheel)
+        start_times = {name: start_s(python, code, Path(folder)) for name, code in STARTS.items()}
+        package_bytes = sizes(next((Path(folder) / "venv" / "lib").glob("python*/site-packages")))
+        runs = common.interleave(start_times, options.repeats, attempts=options.attempts)
     nothing = runs.results.pop("nothing")
     times = {
         name: common.figure(a - b for a, b in zip(all_, nothing, strict=True))
         for name, all_ in runs.results.items()
     }
-    total_mb = sum(found.values()) / 1e6
+    total_mb = sum(package_bytes.values()) / 1e6
     common.print_table(
         "Installed",
         ["package", "MB"],
-        [[name, f"{size / 1e6:.1f}"] for name, size in found.items()],
+        [[name, f"{size / 1e6:.1f}"] for name, size in package_bytes.items()],
     )
     common.print_table(
         "From nothing", ["start", "seconds"], [[name, str(time)] for name, time in times.items()]
@@ -120,7 +121,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{times['import puffervec'].median:.3f} s (limit {MOST_S:g})"
     )
     facts = common.machine()
-    results = {"megabytes": total_mb, "bytes": found, "wheel_bytes": options.wheel.stat().st_size}
+    results = {
+        "megabytes": total_mb,
+        "bytes": package_bytes,
+        "wheel_bytes": options.wheel.stat().st_size,
+    }
     common.finish("install", options, facts, runs.foreign, results | {"seconds": times})
     return 1 if total_mb > MOST_MB or times["import puffervec"].median > MOST_S else 0
 

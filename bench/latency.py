@@ -30,14 +30,18 @@ from bench.workloads import Workload, draw_actions
 from puffervec.vec.backends import Multiprocessing
 from puffervec.vec.vector_env import VectorEnv
 
-TRIPS_PER_SECOND = 50_000  # for planning
-SETTLE_S = 0.25  # within this time a worker reaches the last rung of its wait ladder
+TRIPS_PER_SECOND = 50_000  # An estimate for planning.
+SETTLE_S = 0.25  # Within this time a worker reaches the last rung of its wait ladder.
 KWARGS = {"episode_length": 100}
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One line of the table. target: upper limit in `unit`, or None."""
+    """One line of the table.
+
+    Attributes:
+        target: upper limit in `unit`, or None.
+    """
 
     name: str
     unit: str
@@ -72,7 +76,7 @@ def _trips(vec: VectorEnv, replay: Replay, count: int) -> np.ndarray:
 
 
 def round_trip(workers: int, seconds: float, backend: str = "multiprocessing") -> dict[str, float]:
-    """Start workers and return median and 99th percentile of a round trip in us."""
+    """Start workers; return the median and 99th percentile of a round trip in us."""
     count = max(20, int(seconds * TRIPS_PER_SECOND))
     vec, replay = _open(workers, backend)
     with vec:
@@ -82,7 +86,7 @@ def round_trip(workers: int, seconds: float, backend: str = "multiprocessing") -
 
 
 def after_pause(workers: int, pause_s: float, pauses: int) -> float:
-    """Start workers and return the median us of the first round trip after each pause."""
+    """Start workers; return the median us of the first round trip after each pause."""
     vec, replay = _open(workers)
     with vec:
         _trips(vec, replay, 100)
@@ -113,9 +117,7 @@ def cpu_time_ns(pid: int) -> int:
 
 
 def idle_share(workers: int, seconds: float) -> float:
-    """Start workers, step, leave them idle, and return the CPU share of the busiest of them in
-    percent of a core.
-    """
+    """Start workers, step, leave them idle; return the CPU share of the busiest one in percent."""
     vec, replay = _open(workers)
     with vec:
         assert isinstance(vec, Multiprocessing)
@@ -130,8 +132,9 @@ def idle_share(workers: int, seconds: float) -> float:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a sample takes: `seconds` of round trips, `pauses` pauses of `pause_s` seconds, `idle_s`
-    seconds of idling.
+    """The length of a sample.
+
+    It has `seconds` of round trips, `pauses` pauses of `pause_s` seconds, and `idle_s` of idling.
     """
 
     seconds: float
@@ -143,7 +146,7 @@ class Settings:
 
 
 def run(settings: Settings, progress: Callable[[str], None]) -> tuple[list[Cost], float]:
-    """Measure everything in turns. Returns the table and the share of foreign load."""
+    """Measure all costs in turns; return the table and the share of foreign load."""
     seconds = settings.seconds
     variants: dict[str, Callable[[], Any]] = {
         "serial": lambda: round_trip(1, seconds, "serial"),
@@ -155,10 +158,10 @@ def run(settings: Settings, progress: Callable[[str], None]) -> tuple[list[Cost]
         "idle": lambda: idle_share(2, settings.idle_s),
     }
     runs = common.interleave(variants, settings.repeats, progress, settings.attempts)
-    found = runs.results
+    samples = runs.results
 
     def trips(key: str, which: str) -> Figure:
-        return common.figure(sample[which] for sample in found[key])
+        return common.figure(sample[which] for sample in samples[key])
 
     costs = [
         Cost("serial (no worker)", "us", trips("serial", "median"), None),
@@ -171,10 +174,10 @@ def run(settings: Settings, progress: Callable[[str], None]) -> tuple[list[Cost]
         Cost(
             f"first step after {settings.pause_s:g} s, two workers",
             "us",
-            common.figure(found["pause"]),
+            common.figure(samples["pause"]),
             300.0,
         ),
-        Cost("idle worker, share of a core", "%", common.figure(found["idle"]), 2.0),
+        Cost("idle worker, share of a core", "%", common.figure(samples["idle"]), 2.0),
     ]
     return costs, runs.foreign
 
@@ -206,7 +209,7 @@ def show(costs: Sequence[Cost]) -> None:
 def run_and_show(
     settings: Settings, progress: common.Progress
 ) -> tuple[list[dict[str, Any]], float]:
-    """Measure, print the table and return it for JSON, with the share of foreign load."""
+    """Measure and print the table; return it for JSON, and the share of foreign load."""
     costs, foreign = run(settings, progress)
     progress.clear()
     show(costs)

@@ -32,10 +32,10 @@ from puffervec.system.cores import affinity
 from puffervec.vec.vector_env import VectorEnv
 
 TARGET, IDLE_TARGET = 0.85, 2.0
-REFERENCE = 2  # workers
+REFERENCE = 2  # Workers of the reference.
 IDLE_S = 0.5
-WARM_UP = 0.25  # of a sample's length
-ENVS = {"drive": 8, "tag_grid": 4096}  # and how many of them
+WARM_UP = 0.25  # Share of a sample's length.
+ENVS = {"drive": 8, "tag_grid": 4096}  # Numbers of envs by name.
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,15 @@ class Crowd:
 
     @property
     def target(self) -> float | None:
-        """The least share of the reference's speed that meets the target; None: shown for
-        comparison only.
-        """
+        """Lowest share of the reference's speed that meets the target, None if there is none."""
         return TARGET if self.workers > max(REFERENCE, self.cores) else None
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One start: rows per second, and the busiest worker's CPU share while idle, in percent of a
-    core.
+    """The result of one start.
+
+    It has rows per second, and the busiest worker's CPU share while idle, in percent of a core.
     """
 
     rows_per_s: float
@@ -66,8 +65,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. share: of the speed of two workers on the same cores. met: share and
-    idle meet their targets.
+    """One line of the table.
+
+    Attributes:
+        share: ratio to the speed of two workers on the same cores.
+        met: whether share and idle meet their targets.
     """
 
     env: str
@@ -92,7 +94,7 @@ def on_cores(count: int) -> Iterator[None]:
 
 
 def rows_per_s(vec: VectorEnv, batches: Sequence[Any], seconds: float) -> float:
-    """Step for about `seconds` and return the rows of all agents per second."""
+    """Step for about `seconds`; return the rows of all agents per second."""
     send, recv, clock = vec.send, vec.recv, time.perf_counter
     turns, begin = 0, clock()
     while (now := clock()) - begin < seconds or not turns:
@@ -103,9 +105,9 @@ def rows_per_s(vec: VectorEnv, batches: Sequence[Any], seconds: float) -> float:
 
 
 def idle_percent(vec: Any, seconds: float) -> float:
-    """Return the CPU share of the busiest worker while nothing is sent."""
+    """Measure the CPU share of the busiest worker while nothing is sent."""
     pids = [process.pid for process in vec.processes]
-    time.sleep(SETTLE_S)  # within this time a worker reaches the last rung of its wait ladder
+    time.sleep(SETTLE_S)  # Within this time a worker reaches the last rung of its wait ladder.
     before, begin = [cpu_time_ns(pid) for pid in pids], time.monotonic_ns()
     time.sleep(seconds)
     after, end = [cpu_time_ns(pid) for pid in pids], time.monotonic_ns()
@@ -113,7 +115,7 @@ def idle_percent(vec: Any, seconds: float) -> float:
 
 
 def sample(crowd: Crowd, workload: Workload, seconds: float) -> Sample:
-    """Start the workers afresh and measure."""
+    """Start new workers and measure them."""
     with on_cores(crowd.cores), workload.make("multiprocessing", num_workers=crowd.workers) as vec:
         batches = half_actions(vec, draw_actions(vec.spec, workload.num_envs))[0]
         vec.recv()
@@ -122,38 +124,39 @@ def sample(crowd: Crowd, workload: Workload, seconds: float) -> Sample:
 
 
 def crowds(envs: Sequence[str]) -> list[Crowd]:
-    """Return what is measured: up to eight workers on one core, and on two where there are two."""
-    found = [Crowd(env, 1, workers) for env in envs for workers in (1, 2, 4, 8)]
+    """Return all crowds: up to eight workers on one core, and on two if there are two."""
+    result = [Crowd(env, 1, workers) for env in envs for workers in (1, 2, 4, 8)]
     if len(affinity()) > 1:
-        found += [Crowd(env, 2, workers) for env in envs for workers in (2, 4, 8)]
-    return found
+        result += [Crowd(env, 2, workers) for env in envs for workers in (2, 4, 8)]
+    return result
 
 
 def run(
     envs: Sequence[str], options: argparse.Namespace, progress: common.Progress
 ) -> tuple[list[Row], float]:
-    """Measure all in turns. Returns the table and the share of foreign load."""
+    """Measure all crowds in turns; return the table and the share of foreign load."""
     workloads = {env: preset(env, ENVS[env]) for env in envs}
-    wanted = crowds(envs)
+    all_crowds = crowds(envs)
 
     def variant(crowd: Crowd) -> Any:
         return lambda: sample(crowd, workloads[crowd.env], options.seconds)
 
-    named = {
-        f"{crowd.env}, {crowd.workers} workers on {crowd.cores} core(s)": crowd for crowd in wanted
+    by_name = {
+        f"{crowd.env}, {crowd.workers} workers on {crowd.cores} core(s)": crowd
+        for crowd in all_crowds
     }
     runs = common.interleave(
-        {n: variant(c) for n, c in named.items()}, options.repeats, progress, options.attempts
+        {n: variant(c) for n, c in by_name.items()}, options.repeats, progress, options.attempts
     )
     samples: dict[Crowd, list[Sample]] = {
-        crowd: runs.results[name] for name, crowd in named.items()
+        crowd: runs.results[name] for name, crowd in by_name.items()
     }
-    return [row(crowd, samples) for crowd in wanted], runs.foreign
+    return [row(crowd, samples) for crowd in all_crowds], runs.foreign
 
 
 def row(crowd: Crowd, samples: dict[Crowd, list[Sample]]) -> Row:
-    """Return a crowd's line."""
-    speeds = {c: [one.rows_per_s for one in found] for c, found in samples.items()}
+    """Return the line of a crowd."""
+    speeds = {c: [one.rows_per_s for one in runs] for c, runs in samples.items()}
     share = common.ratio(speeds[crowd], speeds[Crowd(crowd.env, crowd.cores, REFERENCE)])
     idle = common.figure(one.idle_percent for one in samples[crowd])
     met = (

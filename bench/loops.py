@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A PPO loop for measurements: from a tutorial's loop to the trainer's, one change at a time.
+"""A PPO loop for measurements, from a tutorial's loop to the trainer's, one change at a time.
 
 All rungs of this ladder train the same policy in the same envs with the same settings. Envs have
 one group of flat observations and discrete actions. Runs in the learner, called by bench/train.py.
@@ -35,21 +35,25 @@ from puffervec.train.run.setup import make_vec
 
 @dataclasses.dataclass(frozen=True)
 class Ways:
-    """How a loop works; with all False it is the naive one.
+    """The optimizations of a loop; with all False it is the naive loop.
 
-    storage: rows go into preallocated memory; else each step makes new tensors, which are stacked
-    at the end. quiet: no `.item()` in steps and minibatches. own_distributions: inverse CDF and
-    log-probabilities from logits; else `Categorical`.
-    c_advantage: in C; else step by step in torch. valid_only: minibatches leave out rows without an
-    agent; else they are masked. fused: Adam as one kernel. bf16: in hidden layers, if the CPU or
-    GPU has it. pool: threads of a CPU each work on pieces of the rows; else torch splits every
-    kernel. two_buffers: one half simulates while the policy works on the other.
-
-    The rest is for CUDA, and each needs those before it. pinned: the slab is page-locked, and
-    actions are copied into it.
-    one_copy: a half's bytes cross at once; else array by array. event: each half has a stream and
-    an event that is polled; else the host waits for the device. graph: a half's turn is one CUDA
-    graph.
+    Attributes:
+        storage: rows are stored in preallocated memory; else each step makes new tensors, which are
+            stacked at the end.
+        quiet: no `.item()` in steps and minibatches.
+        own_distributions: inverse CDF and log-probabilities from logits; else `Categorical`.
+        c_advantage: advantages are computed in C; else step by step in torch.
+        valid_only: minibatches exclude rows without an agent; else these are masked.
+        fused: Adam is one kernel.
+        bf16: hidden layers use bf16, if the CPU or GPU supports it.
+        pool: threads of a CPU work on pieces of the rows; else torch splits every kernel.
+        two_buffers: one half steps while the policy computes the actions of the other.
+        pinned: the slab is page-locked, and actions are copied into it. This and the following ones
+            are for CUDA, and each requires the previous ones.
+        one_copy: the bytes of a half are transferred in one copy; else array by array.
+        event: each half has a stream, and an event that is polled; else the host waits for the
+            device.
+        graph: the turn of a half is one CUDA graph.
     """
 
     storage: bool = False
@@ -92,7 +96,11 @@ NAIVE = "naive"
 
 
 def labels(device: str) -> dict[str, str]:
-    """Return the label of each change by its name in Ways, in order. device: cpu or cuda."""
+    """Return the labels of the changes by their names in Ways, in order.
+
+    Args:
+        device: cpu or cuda.
+    """
     if device != "cuda":
         return LABELS
     return {
@@ -101,9 +109,7 @@ def labels(device: str) -> dict[str, str]:
 
 
 def ladder(device: torch.device) -> dict[str, Ways]:
-    """Return the rungs by label: the naive loop, then each with one more change than the rung
-    before.
-    """
+    """Return the rungs by label: the naive loop, then loops with one more change each."""
     ways, rungs = Ways(), {NAIVE: Ways()}
     for name, label in labels(device.type).items():
         ways = dataclasses.replace(ways, **{name: True})
@@ -111,8 +117,8 @@ def ladder(device: torch.device) -> dict[str, Ways]:
     return rungs
 
 
-def left_out(device: str) -> list[str]:
-    """Return the labels of the rungs that this device lacks."""
+def missing_labels(device: str) -> list[str]:
+    """Return the labels of the rungs that this device does not support."""
     return [LABELS["pool"]] if device.startswith("cuda") else list(CUDA_LABELS.values())
 
 
@@ -120,7 +126,7 @@ class Loop:
     """Workers, a policy and an optimizer; `run` measures."""
 
     def __init__(self, config: TrainConfig, ways: Ways) -> None:
-        """Start the workers. Raises: ConfigError for envs that the loop does not support."""
+        """Start the workers. Raises: ConfigError: the loop does not support the env."""
         self.ways, self.section = ways, config.train
         self.device = choose_device(config.train.device)
         config = config.merged({"vec": {"num_buffers": 2 if ways.two_buffers else 1}})
@@ -139,8 +145,8 @@ class Loop:
         torch.manual_seed(config.train.seed)
         self.policy = build_policy(group, config.policy).to(self.device)
         self.parameters = list(self.policy.parameters())
-        # foreach=False: a loop over parameters, as Adam was for long; on CUDA torch would choose a
-        # faster way by itself.
+        # foreach=False is a loop over parameters, Adam's former implementation; on CUDA torch would
+        # choose a faster one.
         self.optimizer = torch.optim.Adam(
             self.parameters, lr=config.train.lr, fused=ways.fused, foreach=False
         )
@@ -162,16 +168,18 @@ class Loop:
         if not self.ways.storage:
             return {}
         shape = (self.section.horizon + 1, self.rows)
-        made = {
+        arrays = {
             name: torch.zeros(shape, dtype=torch.uint8, device=self.device) for name in ARRAYS[2:]
         }
-        made |= {
+        arrays |= {
             name: torch.zeros(shape, device=self.device)
             for name in ("rewards", "log_probs", "values")
         }
-        made["obs"] = torch.zeros(*shape, floats, device=self.device)
-        made["actions"] = torch.zeros(*shape, self.spec.dims, dtype=torch.int32, device=self.device)
-        return made
+        arrays["obs"] = torch.zeros(*shape, floats, device=self.device)
+        arrays["actions"] = torch.zeros(
+            *shape, self.spec.dims, dtype=torch.int32, device=self.device
+        )
+        return arrays
 
     def _device_halves(self, group: GroupSpec) -> list[DeviceHalf]:
         parts = Parts(self.ways.one_copy, self.ways.event, self.ways.graph)
@@ -218,7 +226,7 @@ class Loop:
         return slice(half * self.count, (half + 1) * self.count)
 
     def _receive(self, t: int) -> dict[str, Tensor]:
-        """Take a half's rows into the storage and act on them."""
+        """Store the rows of a half and act on them."""
         obs, rewards, terminals, truncations, _, _, masks = self.vec.recv()
         if self.turns:
             self.turns[self.vec.half].turn(t)
@@ -234,16 +242,16 @@ class Loop:
             row = {name: array[t, columns] for name, array in self.store.items()}
             for name, array in arrays.items():
                 row[name].copy_(torch.from_numpy(array))
-            whole = slice(0, self.count)
-            pieces = pieces_of(whole) if self.ways.pool and self.device.type == "cpu" else [whole]
+            every = slice(0, self.count)
+            pieces = pieces_of(every) if self.ways.pool and self.device.type == "cpu" else [every]
             noise = draw_noise(self.spec, self.count, self.device, self.generator)
 
             @torch.no_grad()
             def act(piece: slice) -> None:
-                for name, drawn in zip(
+                for name, output in zip(
                     DRAWN, self._act(row["obs"][piece], noise[piece]), strict=True
                 ):
-                    row[name][piece].copy_(drawn)
+                    row[name][piece].copy_(output)
 
             self.pool.map(act, pieces)
         if not self.ways.quiet:
@@ -262,34 +270,34 @@ class Loop:
             assert noise is not None
             return *sample(self.spec, heads, noise), value
         distributions = [Categorical(logits=head) for head in heads]
-        drawn = [distribution.sample() for distribution in distributions]
+        samples = [distribution.sample() for distribution in distributions]
         log_probs = [
             distribution.log_prob(index)
-            for distribution, index in zip(distributions, drawn, strict=True)
+            for distribution, index in zip(distributions, samples, strict=True)
         ]
-        return torch.stack(drawn, -1).int(), torch.stack(log_probs, -1).sum(-1), value
+        return torch.stack(samples, -1).int(), torch.stack(log_probs, -1).sum(-1), value
 
     def _send(self, actions: Tensor) -> None:
         if self.turns:  # They are in the slab already.
             self.vec.send(None)
             return
-        given = actions.cpu().numpy()
-        self.vec.send(given[:, 0] if self.spec.dims == 1 else given)
+        array = actions.cpu().numpy()
+        self.vec.send(array[:, 0] if self.spec.dims == 1 else array)
 
     # ---- the update ------------------------------------------------------------------------------
 
     def update(self) -> int:
-        """Improve the policy. Returns the number of valid transitions in the rollout."""
-        whole = self.store or {
+        """Improve the policy; return the number of valid transitions in the rollout."""
+        store = self.store or {
             name: torch.stack([row[name] for row in self.steps]) for name in (*ARRAYS, *DRAWN)
         }
-        flags = [whole[name].to(torch.uint8) for name in ARRAYS[2:]]
-        found, discount = (
-            Steps(whole["rewards"].float(), whole["values"], *flags),
+        flags = [store[name].to(torch.uint8) for name in ARRAYS[2:]]
+        steps, discount = (
+            Steps(store["rewards"].float(), store["values"], *flags),
             Discount(self.section.gamma, self.section.gae_lambda),
         )
-        advantages, valid = (advantage if self.ways.c_advantage else step_by_step)(found, discount)
-        flat = {name: array[: self.section.horizon].flatten(0, 1) for name, array in whole.items()}
+        advantages, valid = (advantage if self.ways.c_advantage else step_by_step)(steps, discount)
+        flat = {name: array[: self.section.horizon].flatten(0, 1) for name, array in store.items()}
         flat |= {"advantages": advantages.flatten(), "valid": valid.flatten()}
         flat["returns"] = flat["advantages"] + flat["values"]
         chosen = (
@@ -318,16 +326,16 @@ class Loop:
             loss = self._loss(flat, *piece) / len(minibatch)
             return torch.autograd.grad(loss, self.parameters), loss.detach()
 
-        found = self.pool.map(gradients, pieces)
+        results = self.pool.map(gradients, pieces)
         for position, parameter in enumerate(self.parameters):
-            parameter.grad = torch.stack([grads[position] for grads, _ in found]).sum(0)
+            parameter.grad = torch.stack([grads[position] for grads, _ in results]).sum(0)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.section.max_grad_norm)
         self.optimizer.step()
         if not self.ways.quiet:
-            self.seen = [found[0][1].item(), norm.item(), scaled.mean().item()]
+            self.seen = [results[0][1].item(), norm.item(), scaled.mean().item()]
 
     def _loss(self, flat: dict[str, Tensor], index: Tensor, advantages: Tensor) -> Tensor:
-        """The loss of PPO, summed over the samples."""
+        """Return the loss of PPO, summed over the samples."""
         section = self.section
         obs, actions, old, returns = (
             flat[name][index] for name in ("obs", "actions", "log_probs", "returns")
@@ -355,8 +363,9 @@ class Loop:
 
 
 def measure(config: TrainConfig, ways: Ways, seconds: float) -> dict[str, Any]:
-    """Return agent-steps/s and facts of about `seconds` of training, after a rollout and an update
-    to warm up.
+    """Measure agent-steps/s and facts of about `seconds` of training.
+
+    A rollout and an update precede it as warm-up.
     """
     before = torch.get_num_threads()
     loop = Loop(config, ways)
@@ -375,7 +384,7 @@ def measure(config: TrainConfig, ways: Ways, seconds: float) -> dict[str, Any]:
 
 
 def step_by_step(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor]:
-    """`advantage` without V-trace as tutorials write it, a few kernels per step."""
+    """Compute `advantage` without V-trace like tutorials, with a few kernels per step."""
     s = steps
     valid = (
         (s.masks[:-1] != 0)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The compared ways of stepping a workload, and the timed loop.
+"""The compared modes of stepping a workload, and the timed loop.
 
 Runs in the learner; each measurement starts new workers.
 
@@ -22,13 +22,16 @@ from bench.workloads import Workload
 from puffervec.system.cores import usable_cores
 from puffervec.vec.vector_env import VectorEnv
 
-SHORTEST_ITERATION_S = 10e-6  # lower bound of an iteration, for planning
+SHORTEST_ITERATION_S = 10e-6  # Lower bound of an iteration, for planning.
 
 
 @dataclass(frozen=True)
 class Mode:
-    """Who steps the envs. workers: None for serial. cores: usable cores that its workers can keep
-    busy at the same time.
+    """A mode of stepping envs.
+
+    Attributes:
+        workers: number of workers per half, None for serial.
+        cores: usable cores that its workers can keep busy simultaneously.
     """
 
     name: str
@@ -42,7 +45,7 @@ class Mode:
         return min(self.workers or 1, usable_cores())
 
     def fits(self, num_envs: int) -> bool:
-        """Return whether every worker gets an env of each half that it serves."""
+        """Return whether every worker has an env of each half that it serves."""
         on_a_half = (self.workers or 1) // (
             2 if self.num_buffers == 2 and self.split == "workers" else 1
         )
@@ -60,20 +63,21 @@ def modes(workers: Sequence[int]) -> list[Mode]:
 
     Two buffers that are split by workers need twice as many processes: one set per half.
     """
-    found = [Mode("serial", "serial")]
+    result = [Mode("serial", "serial")]
     for count in workers:
-        found += [
+        result += [
             Mode("threading", "threading", count),
             Mode("multiprocess", "multiprocessing", count),
             Mode("double, split workers", "multiprocessing", 2 * count, 2, "workers"),
             Mode("double, split envs", "multiprocessing", count, 2, "envs"),
         ]
-    return found
+    return result
 
 
 def baseline(mode: Mode, among: Sequence[Mode]) -> Mode | None:
-    """Return the single-buffer mode with as many workers per half, for comparison; None for a
-    single-buffer mode.
+    """Return the single-buffer mode with as many workers per half, for comparison.
+
+    The result is None for a single-buffer mode.
     """
     if mode.num_buffers == 1 or mode.workers is None:
         return None
@@ -85,8 +89,12 @@ def baseline(mode: Mode, among: Sequence[Mode]) -> Mode | None:
 
 @dataclass(frozen=True)
 class PolicyChoice:
-    """kind: "none", "wait" or "torch". half_s: seconds of the wait for one half. device, threads:
-    of torch.
+    """The choice of a policy.
+
+    Attributes:
+        kind: "none", "wait" or "torch".
+        half_s: seconds of the wait for one half.
+        device, threads: device and threads of torch.
     """
 
     kind: str = "none"
@@ -95,8 +103,9 @@ class PolicyChoice:
     threads: int = 1
 
     def build(self, vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> Policy:
-        """Return the policy for a vector env. A wait is proportional to rows, so it takes twice as
-        long with one buffer.
+        """Return the policy for a vector env.
+
+        A wait is proportional to rows, so it takes twice as long with one buffer.
         """
         if self.kind == "torch":
             return Torch(vec, self.device, self.threads)
@@ -106,8 +115,11 @@ class PolicyChoice:
 
 @dataclass(frozen=True)
 class Sample:
-    """One measurement. iteration_s: per step of all envs. policy_s: mean time of a waiting policy's
-    call, else 0.
+    """One measurement.
+
+    Attributes:
+        iteration_s: seconds per step of all envs.
+        policy_s: mean seconds of a call of a waiting policy, else 0.
     """
 
     iteration_s: float
@@ -115,7 +127,7 @@ class Sample:
 
 
 def turn(vec: VectorEnv, policy: Policy, turns: int) -> float:
-    """Take `turns` turns and return the seconds they took. A `recv` is due before and after."""
+    """Step `turns` turns and return their seconds. A `recv` is due before and after."""
     recv, send = vec.recv, vec.send
     begin = perf_counter()
     for _ in range(turns):
@@ -127,7 +139,8 @@ def turn(vec: VectorEnv, policy: Policy, turns: int) -> float:
 def plan(seconds: float, limit_s: float, policy: PolicyChoice) -> int:
     """Return the number of iterations that take about `seconds`.
 
-    limit_s: seconds of one iteration of the C loop.
+    Args:
+        limit_s: seconds of one iteration of the C loop.
     """
     expected = max(limit_s, SHORTEST_ITERATION_S) + 2 * policy.half_s
     return max(2, round(seconds / expected))
@@ -141,7 +154,7 @@ def measure(
     iterations: int,
     warmup: int,
 ) -> Sample:
-    """Start the workers, warm up, time `iterations` iterations, end the workers."""
+    """Start the workers, warm up, time `iterations` iterations, and stop the workers."""
     with workload.make(mode.backend, **mode.settings) as vec:
         chosen = policy.build(vec, drawn)
         turn(vec, chosen, max(1, warmup) * vec.num_buffers)
@@ -154,11 +167,10 @@ def measure(
 def measure_half(
     workload: Workload, drawn: Mapping[str, np.ndarray], workers: int, turns: int, warmup: int
 ) -> float:
-    """Return the seconds in which `workers` workers simulate one half: the slowest worker's own
-        time, mean over turns.
+    """Measure the seconds in which `workers` workers step one half, without a policy.
 
-    Only the envs of one half run, without a policy. The time stamps are the workers' own, so waking
-    them does not count.
+    The result is the mean over turns of the slowest worker's own time. Time stamps are those of
+    the workers, so waking them does not count.
     """
     half = workload.halved()
     with half.make("multiprocessing", num_workers=min(workers, half.num_envs)) as vec:

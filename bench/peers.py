@@ -10,9 +10,9 @@ The others are Gymnasium, Stable-Baselines3, EnvPool, PufferLib, TorchRL and Tia
     python bench/peers.py --quick    checks that everything runs; its figures mean nothing
 
 Every sample is a fresh process that makes the vector env, warms up, steps without a policy and
-counts env-steps. With next-step autoreset the row after a done row is only a reset. Not every
-library has it (SB3 resets within the step), so such rows are never counted, but the time of
-resetting always is. Libraries run with their default settings.
+counts env-steps. With next-step autoreset, the row after a done row is only a reset. Some libraries
+do not have it (SB3 resets within the step), so such rows are never counted, but the time of resets
+always is. Libraries run with their default settings.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ class Row:
     """A line of a table; its figures are None if it was skipped.
 
     Attributes:
-        bound: a plain loop, for comparison. pufferlib: ran in PufferLib's interpreter.
-        best_peer: ratio to the fastest peer. of_loop: ratio to one plain loop in the same
-        interpreter.
-        skipped: why there are no figures.
+        bound: whether it is a plain loop, for comparison.
+        pufferlib: whether it ran in PufferLib's interpreter.
+        best_peer: ratio to the fastest peer.
+        of_loop: ratio to one plain loop in the same interpreter.
+        skipped: reason why there are no figures.
     """
 
     scenario: str
@@ -82,7 +83,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A target and what was measured. ratio: over / under, repeat by repeat."""
+    """A target and the measured ratio: over / under, repeat by repeat."""
 
     text: str
     over: str
@@ -99,22 +100,21 @@ class Target:
 
 
 class Sampler:
-    """Takes samples in fresh processes and remembers which libraries cannot run."""
+    """A sampler that uses fresh processes and remembers which libraries cannot run."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._folder = (
             tempfile.TemporaryDirectory()
-        )  # some libraries leave files in the current folder
-        self.skipped: dict[str, str] = {}  # by label
+        )  # Some libraries leave files in the current folder.
+        self.skipped: dict[str, str] = {}  # Reasons by label.
 
     def close(self) -> None:
         """Remove the files that libraries left."""
         self._folder.cleanup()
 
     def take(self, variant: Variant) -> dict[str, Any] | None:
-        """Return the result of sample.py, or None if the library cannot run, now or in an earlier
-        sample.
+        """Return the result of sample.py, None if the library cannot run or could not before.
 
         Raises:
             ConfigError: puffervec itself failed.
@@ -123,12 +123,12 @@ class Sampler:
             return None
         options = self._options
         job = dataclasses.replace(variant.job, seconds=options.seconds, warmup_s=options.warmup)
-        found = self._run(job)
-        if "missing" not in found:
-            return found
+        result = self._run(job)
+        if "missing" not in result:
+            return result
         if variant.ours:
-            raise ConfigError(f"{variant.label} failed: {found['missing']}")
-        self.skipped[variant.label] = str(found["missing"])
+            raise ConfigError(f"{variant.label} failed: {result['missing']}")
+        self.skipped[variant.label] = str(result["missing"])
         return None
 
     def _run(self, job: Job) -> dict[str, Any]:
@@ -155,8 +155,8 @@ class Sampler:
         if process.returncode or not lines:
             message = trouble[-1] if trouble else "no message"
             return {"missing": f"exit status {process.returncode}: {message}"}
-        found: dict[str, Any] = json.loads(lines[-1])
-        return found
+        result: dict[str, Any] = json.loads(lines[-1])
+        return result
 
 
 def _lines(file: TextIO) -> list[str]:
@@ -165,7 +165,7 @@ def _lines(file: TextIO) -> list[str]:
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill what a sample has left running; it has a session of its own."""
+    """Kill the remaining processes of a sample, which has its own session."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -177,9 +177,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 def run(
     scenario: Scenario, options: argparse.Namespace, note: Callable[[str], None]
 ) -> tuple[list[Row], float]:
-    """Measure a scenario's variants in turns. Returns its rows, and the share of the machine that
-    others took.
-    """
+    """Measure a scenario's variants in turns; return its rows and the share of foreign load."""
     sampler = Sampler(options)
     variants = {variant.label: (lambda v=variant: sampler.take(v)) for variant in scenario.variants}
     try:
@@ -224,14 +222,16 @@ def _row(
         scenario.name, variant.label, variant.kind, job.rival, job.num_envs, job.settings,
         skipped=skipped, bound=variant.bound, pufferlib=job.pufferlib,
     )  # fmt: skip
-    kept = [result for result in results if result is not None]
+    complete = [result for result in results if result is not None]
     if skipped:
         return row
     return dataclasses.replace(
         row,
-        env_steps_per_s=common.figure(result["env_steps"] / result["seconds"] for result in kept),
-        rows_per_turn=kept[0]["rows"] / kept[0]["turns"],
-        versions=kept[0]["versions"],
+        env_steps_per_s=common.figure(
+            result["env_steps"] / result["seconds"] for result in complete
+        ),
+        rows_per_turn=complete[0]["rows"] / complete[0]["turns"],
+        versions=complete[0]["versions"],
     )
 
 
@@ -248,8 +248,7 @@ def best(rows: Sequence[Row]) -> Row | None:
 
 
 def losses(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each peer that is faster than the fastest puffervec variant of its kind in
-    a scenario.
+    """Return a line for each peer that is faster than puffervec's fastest variant of its kind.
 
     The env's own cost differs between interpreters, so a peer from PufferLib's is compared by its
     share of a plain loop there.
@@ -278,12 +277,12 @@ def losses(rows: Sequence[Row]) -> list[str]:
 
 
 def targets(rows: Sequence[Row]) -> list[Target]:
-    """Return the targets that these rows can decide, with their results."""
-    found = []
+    """Return the targets that these rows decide, with their results."""
+    result = []
     light = {row.label: row for row in rows if row.scenario == "cartpole x64"}
     one, cores = scenarios.workers_label(1), usable_cores()
     at_once, workers = scenarios.loops_label(cores), scenarios.workers_label(cores)
-    wanted = [
+    cases = [
         (
             "CartPole-v1 in Python: one worker against a plain loop over one env",
             one,
@@ -306,15 +305,17 @@ def targets(rows: Sequence[Row]) -> list[Target]:
             for n in (4, 8)
         ),
     ]
-    for text, over, under, least in wanted:
+    for text, over, under, least in cases:
         if over in light and under in light:
-            found.append(_target(text, light[over], light[under], least))
+            result.append(_target(text, light[over], light[under], least))
     native = [row for row in rows if row.scenario == "cartpole_c"]
     ours = best([row for row in native if row.ours])
     pool = best([row for row in native if row.rival == "envpool_vec"])
     if ours is not None and pool is not None:
-        found.append(_target("CartPole in C against EnvPool's, the best of each", ours, pool, 10.0))
-    return [target for target in found if target is not None]
+        result.append(
+            _target("CartPole in C against EnvPool's, the best of each", ours, pool, 10.0)
+        )
+    return [target for target in result if target is not None]
 
 
 def _target(text: str, over: Row, under: Row, wanted: float) -> Target | None:
@@ -360,7 +361,7 @@ def _times(figure: Figure | None) -> str:
 
 
 def show_verdict(rows: Sequence[Row]) -> None:
-    """Print where puffervec is slower, and the targets."""
+    """Print the cases in which puffervec is slower, and the targets."""
     print("\n".join(losses(rows)) or "puffervec is slower than no peer of the same kind")
     for target in targets(rows):
         word = "met" if target.met else "MISSED"
@@ -371,7 +372,7 @@ def show_verdict(rows: Sequence[Row]) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the command's flags."""
+    """Return the parser of the command line."""
     words = list(dict.fromkeys(scenario.word for scenario in scenarios.scenarios(usable_cores())))
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -401,7 +402,7 @@ def parser() -> argparse.ArgumentParser:
 def choose(options: argparse.Namespace) -> list[Scenario]:
     """Return the chosen scenarios.
 
-    Raises: ConfigError: a bad flag, or no scenario is left.
+    Raises: ConfigError: a bad flag, or no scenario matches.
     """
     if options.pufferlib_python and shutil.which(options.pufferlib_python) is None:
         raise ConfigError(f"--pufferlib-python is {options.pufferlib_python!r}: no such program")
@@ -411,34 +412,32 @@ def choose(options: argparse.Namespace) -> list[Scenario]:
         if word not in known:
             raise ConfigError(f"no workload is called {word!r}: use {', '.join(sorted(known))}")
     parts = options.variants.split(",") if options.variants else [""]
-    found = []
+    result = []
     for scenario in among:
-        kept = tuple(v for v in scenario.variants if any(part in v.label for part in parts))
-        if scenario.word in words and kept and _installed(scenario):
-            found.append(dataclasses.replace(scenario, variants=kept))
-    if not found:
+        chosen = tuple(v for v in scenario.variants if any(part in v.label for part in parts))
+        if scenario.word in words and chosen and _installed(scenario):
+            result.append(dataclasses.replace(scenario, variants=chosen))
+    if not result:
         raise ConfigError(
             f"nothing to measure: --variants {options.variants!r} in --workloads "
             f"{options.workloads}, without what is skipped"
         )
-    return found
+    return result
 
 
 def _installed(scenario: Scenario) -> bool:
-    """Say which module is missing."""
-    found = importlib.util.find_spec(scenario.needs) is not None
-    if not found:
+    """Return whether the required module is installed; print its name if not."""
+    installed = importlib.util.find_spec(scenario.needs) is not None
+    if not installed:
         print(
             f"skipped: {scenario.name}: the module {scenario.needs} is not installed",
             file=sys.stderr,
         )
-    return found
+    return installed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input or a failure of puffervec's
-    own.
-    """
+    """Run the command and return its exit status: 0, or 2 for bad input or if puffervec fails."""
     options = parser().parse_args(arguments)
     if options.quick:
         vars(options).update(QUICK)
@@ -447,10 +446,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     foreign = 0.0
     try:
         for scenario in choose(options):
-            found, share = run(scenario, options, progress)
+            table, share = run(scenario, options, progress)
             progress.clear()
-            show(scenario, found)
-            rows, foreign = rows + found, max(foreign, share)
+            show(scenario, table)
+            rows, foreign = rows + table, max(foreign, share)
     except PuffervecError as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)

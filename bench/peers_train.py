@@ -5,13 +5,13 @@
     python bench/peers_train.py    CartPole-v1 and Pendulum-v1, 200,000 steps each
     python bench/peers_train.py --tasks Pendulum-v1 --steps 400000
 
-All get an equal budget of steps, with two kinds of settings. "same": the number of envs, rollouts,
-passes, minibatches and step size of puffervec on 16 envs. "own": settings that suit each trainer,
-as published by its users. Every sample is a fresh process, and each repeat has another seed. The
-time runs from before the envs are made until the policy is trained, without imports. Scores are
-mean returns over the same 50 episodes with the likeliest actions. Lines below the table say, per
-task, settings and peer, whether "at least 3 times the steps/s" and "a score at least as good" are
-met.
+All trainers have the same budget of steps, with two kinds of settings. "same": the number of envs,
+rollout length, epochs, minibatches and learning rate of puffervec on 16 envs. "own": settings that
+suit each trainer, as published by its users. Every sample is a fresh process, and each repeat has a
+different seed. The time is measured from before the envs are made until the policy is trained,
+without imports. Scores are mean returns over the same 50 episodes with the most probable actions.
+Lines below the table report, per task, settings and peer, whether "at least 3 times the steps/s"
+and "a score at least as good" are met.
 """
 
 from __future__ import annotations
@@ -41,9 +41,11 @@ Act = Callable[[np.ndarray], np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """A finished training.
+    """The result of a training.
 
-    act: chooses actions from observations. how: its threads and vector env.
+    Attributes:
+        act: chooses actions from observations.
+        how: its threads and vector env.
     """
 
     act: Act
@@ -56,7 +58,7 @@ EVALUATION_SEED = 1000
 SAMPLE_LIMIT_S = 1800.0
 OURS, PLAIN, SB3 = "puffervec", "one-file PPO", "Stable-Baselines3"
 SAME, OWN = "same", "own"
-# Pendulum needs this of every trainer: the rewards of the next moments matter most.
+# Pendulum needs this discount with every trainer: the next rewards matter most.
 TASKS: dict[str, dict[str, Any]] = {
     "CartPole-v1": {},
     "Pendulum-v1": {"gamma": 0.9, "entropy": 0.0},
@@ -90,7 +92,7 @@ SB3_MORE: dict[str, dict[str, Any]] = {
 
 
 def settings_of(trainer: str, kind: str, env_id: str, steps: int, seed: int) -> Settings:
-    """Return the settings of a trainer on a task. kind: SAME or OWN."""
+    """Return the settings of a trainer on a task. Args: kind: SAME or OWN."""
     own = OWN_SETTINGS[trainer][env_id] if kind == OWN else {}
     return Settings(**{"env_id": env_id, "steps": steps, "seed": seed, **TASKS[env_id], **own})
 
@@ -104,15 +106,18 @@ def train_plain(settings: Settings) -> Trained:
 
     from bench import plain_ppo
 
-    torch.set_num_threads(1)  # more threads are slower with small networks
+    torch.set_num_threads(1)  # With small networks, more threads are slower.
     return Trained(plain_ppo.train(settings).greedy, "1 thread, SyncVectorEnv")
 
 
 def train_sb3(settings: Settings, more: Mapping[str, Any]) -> Trained:
-    """Train with Stable-Baselines3's PPO on its default vector env. Raises: ConfigError if it is
-    not installed.
+    """Train with Stable-Baselines3's PPO on its default vector env.
 
-    Args: more: settings of its own.
+    Args:
+        more: additional settings.
+
+    Raises:
+        ConfigError: it is not installed.
     """
     try:
         from stable_baselines3 import PPO
@@ -186,9 +191,7 @@ def train(trainer: str, kind: str, settings: Settings) -> Trained:
 
 
 def score_of(act: Act, env_id: str, episodes: int = EPISODES) -> float:
-    """Return the mean return of the first episode of `episodes` envs, with the same seeds for every
-    trainer.
-    """
+    """Return the mean return of the first episodes of `episodes` envs, with fixed seeds."""
     import gymnasium
 
     envs = gymnasium.make_vec(env_id, episodes, vectorization_mode="sync")
@@ -226,14 +229,14 @@ def measure(trainer: str, kind: str, settings: Settings) -> dict[str, Any]:
 
 
 class Sampler:
-    """Takes samples of one trainer and task in fresh processes, each with the next seed."""
+    """A sampler of one trainer and task, with a fresh process and the next seed per sample."""
 
     def __init__(self, trainer: str, kind: str, env_id: str, steps: int) -> None:
-        """Args: steps: the budget."""
+        """Start with the first seed. Args: steps: the budget."""
         self.job, self.seed = (trainer, kind, env_id, steps), 0
 
     def __call__(self) -> dict[str, Any]:
-        """Raises: ConfigError if the trainer fails."""
+        """Take a sample. Raises: ConfigError: the trainer fails."""
         self.seed += 1
         done = subprocess.run(
             [
@@ -251,14 +254,14 @@ class Sampler:
             raise ConfigError(
                 f"{' '.join(map(str, self.job))} failed: {done.stderr.strip()[-500:]}"
             )
-        found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-        return found
+        result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+        return result
 
 
 def rows(
     env_id: str, kind: str, samples: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """Return a row per trainer. samples: by trainer, one per repeat."""
+    """Return a row per trainer. Args: samples: samples by trainer, one per repeat."""
 
     def column(trainer: str, key: str) -> list[Any]:
         return [sample[key] for sample in samples[trainer]]
@@ -280,10 +283,12 @@ def rows(
 
 
 def verdicts(table: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the verdict against each peer, in speed and in score. table: of one task and kind of
-        settings.
+    """Return the verdict against each peer, in speed and in score.
 
-    Our score is at least as good if our median is no lower than the peer's.
+    Our score is at least as good if our median is not lower than the peer's.
+
+    Args:
+        table: the rows of one task and kind of settings.
     """
     mine = next(row for row in table if row["trainer"] == OURS)
     return [
@@ -302,8 +307,8 @@ def verdicts(table: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def sentences(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line per verdict, and one that counts them all."""
+def sentences(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line per verdict, and one with their counts."""
 
     def word(met: bool) -> str:
         return "holds" if met else "MISSED"
@@ -312,20 +317,23 @@ def sentences(found: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{v['task']}, {v['settings']} settings, against {v['peer']}: {v['speed']:.2f}x its "
         f"steps/s ({TARGET:g}x {word(v['speed_met'])}); score {v['score']:.1f} to "
         f"{v['peer_score']:.1f} (at least as good: {word(v['score_met'])})"
-        for v in found
+        for v in results
     ]
-    held = sum(v["speed_met"] for v in found), sum(v["score_met"] for v in found)
+    held = (
+        sum(v["speed_met"] for v in results),
+        sum(v["score_met"] for v in results),
+    )
     return [
         *lines,
-        f"in all: {TARGET:g}x the speed in {held[0]} of {len(found)}, a score as good in "
-        f"{held[1]} of {len(found)}",
+        f"in all: {TARGET:g}x the speed in {held[0]} of {len(results)}, a score as good in "
+        f"{held[1]} of {len(results)}",
     ]
 
 
 def run(
     options: argparse.Namespace, note: Callable[[str], None]
 ) -> tuple[list[list[dict[str, Any]]], float]:
-    """Return a table per task and kind of settings, and how much of the machine others took."""
+    """Return a table per task and kind of settings, and the share of foreign load."""
     tables: list[list[dict[str, Any]]] = []
     worst = 0.0
     for env_id in options.tasks.split(","):
@@ -336,16 +344,16 @@ def run(
             f"{trainer}, {kind}": Sampler(trainer, kind, env_id, options.steps)
             for trainer, kind in jobs
         }
-        found = common.interleave(
+        samples = common.interleave(
             variants, options.repeats, lambda text, task=env_id: note(f"{task}: {text}")
         )
-        worst = max(worst, found.foreign)
+        worst = max(worst, samples.foreign)
         for kind in (SAME, OWN):
             tables.append(
                 rows(
                     env_id,
                     kind,
-                    {trainer: found.results[f"{trainer}, {kind}"] for trainer in OWN_SETTINGS},
+                    {trainer: samples.results[f"{trainer}, {kind}"] for trainer in OWN_SETTINGS},
                 )
             )
     return tables, worst
@@ -398,10 +406,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "score",
         "puffervec's speed over it",
     )
-    found = [one for part in tables for one in verdicts(part)]
-    common.print_table(f"training for {options.steps:,} steps", columns, cells, sentences(found))
+    all_verdicts = [one for part in tables for one in verdicts(part)]
+    common.print_table(
+        f"training for {options.steps:,} steps", columns, cells, sentences(all_verdicts)
+    )
     common.finish(
-        "peers-train", options, common.machine(), foreign, {"rows": table, "verdicts": found}
+        "peers-train", options, common.machine(), foreign, {"rows": table, "verdicts": all_verdicts}
     )
     return 0
 

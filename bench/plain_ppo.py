@@ -21,7 +21,12 @@ from torch.distributions import Categorical, Distribution, Independent, Normal
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Settings that the peers share. steps: budget of all envs together; minibatches: per pass."""
+    """Settings that the peers share.
+
+    Attributes:
+        steps: budget of all envs together.
+        minibatches: minibatches per epoch.
+    """
 
     env_id: str
     steps: int
@@ -41,7 +46,10 @@ class Settings:
 
 
 class Agent(nn.Module):
-    """Two networks of two hidden layers; a learned spread for continuous actions."""
+    """Networks of policy and value, with two hidden layers each.
+
+    The standard deviation of continuous actions is learned.
+    """
 
     def __init__(self, observation: Any, action: Any, width: int) -> None:
         super().__init__()
@@ -55,18 +63,18 @@ class Agent(nn.Module):
         self.log_std = nn.Parameter(torch.zeros(outputs))
 
     def policy(self, obs: Tensor) -> Distribution:
-        """The distribution of actions."""
+        """Return the distribution of actions."""
         if self.discrete:
             return Categorical(logits=self.actor(obs))
         return Independent(Normal(self.actor(obs), self.log_std.exp()), 1)
 
     def value(self, obs: Tensor) -> Tensor:
-        """The expected return, one number per row."""
+        """Return the expected return, one number per row."""
         return self.critic(obs).squeeze(1)
 
     @torch.no_grad()
     def greedy(self, obs: np.ndarray) -> np.ndarray:
-        """The likeliest actions, as the env takes them."""
+        """Return the most probable actions, in the env's format."""
         chosen = self.actor(torch.as_tensor(obs, dtype=torch.float32))
         return (chosen.argmax(-1) if self.discrete else chosen).numpy()
 
@@ -86,7 +94,7 @@ def _network(features: int, outputs: int, width: int, last_gain: float) -> nn.Se
 
 
 def make_envs(settings: Settings) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """Return the vector env. In continuous tasks rewards are scaled, as is usual."""
+    """Return the vector env. As usual, rewards of continuous tasks are scaled."""
     same_step = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
     envs: Any = gymnasium.make_vec(
         settings.env_id, settings.num_envs, vectorization_mode="sync", vector_kwargs=same_step
@@ -123,9 +131,7 @@ def train(settings: Settings) -> Agent:
 def collect(
     envs: Any, agent: Agent, obs: Tensor, settings: Settings
 ) -> tuple[dict[str, Tensor], Tensor]:
-    """Step every env `horizon` times. Returns columns (horizon, envs, ...) and the next
-    observation.
-    """
+    """Step every env `horizon` times; return columns (horizon, envs, ...) and next observations."""
     rows = []
     for _ in range(settings.horizon):
         distribution = agent.policy(obs)
@@ -136,18 +142,18 @@ def collect(
             "log_probs": distribution.log_prob(actions),
             "values": agent.value(obs),
         }
-        shown, rewards, terminations, truncations, infos = envs.step(actions.numpy())
+        next_obs, rewards, terminations, truncations, infos = envs.step(actions.numpy())
         cut = truncations & ~terminations
         if (
             cut.any()
-        ):  # a time limit is no end of the task: add the value of what would have followed
+        ):  # A time limit does not end the task: bootstrap with the value of the last observation.
             last = torch.as_tensor(np.stack(infos["final_obs"][cut]), dtype=torch.float32)
             rewards = np.array(rewards)
             rewards[cut] += settings.gamma * agent.value(last).numpy()
         row["rewards"] = torch.as_tensor(rewards, dtype=torch.float32)
         row["dones"] = torch.as_tensor(terminations | truncations, dtype=torch.float32)
         rows.append(row)
-        obs = torch.as_tensor(shown, dtype=torch.float32)
+        obs = torch.as_tensor(next_obs, dtype=torch.float32)
     return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}, obs
 
 
@@ -156,13 +162,13 @@ def advantages(batch: dict[str, Tensor], next_values: Tensor, settings: Settings
 
     Source: Schulman et al. 2016, equation 16.
     """
-    found, last = torch.zeros_like(batch["rewards"]), torch.zeros_like(next_values)
+    result, last = torch.zeros_like(batch["rewards"]), torch.zeros_like(next_values)
     for t in reversed(range(settings.horizon)):
         going_on = 1.0 - batch["dones"][t]
         delta = batch["rewards"][t] + settings.gamma * going_on * next_values - batch["values"][t]
         last = delta + settings.gamma * settings.gae_lambda * going_on * last
-        found[t], next_values = last, batch["values"][t]
-    return found
+        result[t], next_values = last, batch["values"][t]
+    return result
 
 
 def update(

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Measure what a plan of a policy's memory gains or costs: latency, bytes, allocations.
+"""Measure the effect of a plan of a policy's memory on latency, bytes and allocations.
 
 Calls of a policy with one batch of observations are timed in all modes of puffervec/wings/plan, in
-turn; a sample is the median of its calls, each of which copies the observations in and, where there
-is one, the state. torch's kernels have one thread, as for the pieces of a rollout. "bytes" is what
-a mode holds: its fixed buffers, in mode arena the whole arena. "allocations" counts those of torch,
-per call, after a warm-up.
+turn; a sample is the median of its calls, each of which copies the observations and the state (if
+any) to the buffers. torch's kernels have one thread, as for the pieces of a rollout. "bytes" is the
+size of a mode's fixed buffers; in mode arena, of the whole arena. "allocations" counts those of
+torch, per call, after a warm-up.
 """
 
 from __future__ import annotations
@@ -44,15 +44,19 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "set encoder": ("drive", {}),
     "nature cnn": ("", {}),
 }
-MOST_CALLS = 2000  # of a sample
+MOST_CALLS = 2000  # Calls per sample.
 COLUMNS = ("policy", "mode", "rows", "us", "of eager", "bytes", "allocations", "ready in s")
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One line of the table. of_eager: the time over that of the policy itself, of the same repeat;
-    ready_s: until the first result; difference: the largest of the outputs, relative to numbers
-    above 1; separate, aliased, bound: of an arena, see puffervec/wings/plan/arena.py.
+    """One line of the table.
+
+    Attributes:
+        of_eager: ratio of the time to that of the policy itself, of the same repeat.
+        ready_s: seconds until the first result.
+        difference: largest difference of the outputs, relative for numbers above 1.
+        separate, aliased, bound: sizes of an arena, see puffervec/wings/plan/arena.py.
     """
 
     policy: str
@@ -70,7 +74,7 @@ class Result:
 
 
 def nature_cnn() -> nn.Module:
-    """The network of Mnih et al. 2015, for 84 x 84 x 4 pictures."""
+    """Return the network of Mnih et al. 2015, for 84 x 84 x 4 pictures."""
     layers: list[nn.Module] = [
         nn.Conv2d(4, 32, 8, 4),
         nn.ReLU(True),
@@ -88,15 +92,15 @@ def nature_cnn() -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def made(name: str, batch: int, device: torch.device) -> tuple[nn.Module, tuple[Any, ...]]:
+def make_policy(name: str, batch: int, device: torch.device) -> tuple[nn.Module, tuple[Any, ...]]:
     """Return a policy with fresh weights, and its arguments."""
-    policy, args = _made(name, batch)
+    policy, args = _make_policy(name, batch)
     return policy.to(device), tree_map(
         lambda part: part.to(device) if isinstance(part, Tensor) else part, args
     )
 
 
-def _made(name: str, batch: int) -> tuple[nn.Module, tuple[Any, ...]]:
+def _make_policy(name: str, batch: int) -> tuple[nn.Module, tuple[Any, ...]]:
     target, settings = POLICIES[name]
     torch.manual_seed(0)
     if not target:
@@ -125,7 +129,7 @@ def _numbers(batch: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 def callee(
     policy: nn.Module, args: tuple[Any, ...], mode: str
 ) -> tuple[Callable[[], object], plan.PolicyPlan | None]:
-    """Return a call in a mode; `eager` is the policy itself, without fixed buffers."""
+    """Return a call in a mode; mode `eager` is the policy itself, without fixed buffers."""
     if mode == "eager":
 
         def call() -> object:
@@ -133,13 +137,15 @@ def callee(
                 return policy(*args)
 
         return call, None
-    found = plan.compile_policy(policy, args, mode, tolerance=1e-4)
-    return partial(found, *args), found
+    planned = plan.compile_policy(policy, args, mode, tolerance=1e-4)
+    return partial(planned, *args), planned
 
 
 def median_us(call: Callable[[], object], seconds: float, wait: Callable[[], object]) -> float:
-    """Return the median of the calls of one sample, in microseconds. Args: wait: returns when the
-    device has done its work.
+    """Return the median of the calls of one sample, in microseconds.
+
+    Args:
+        wait: waits for the device.
     """
     call()
     wait()
@@ -154,7 +160,7 @@ def median_us(call: Callable[[], object], seconds: float, wait: Callable[[], obj
 
 
 def allocations(call: Callable[[], object], runs: int = 10) -> float:
-    """Return how often a call allocates; on a GPU, as torch counts it there."""
+    """Return the number of allocations per call; on a GPU, torch's count of device memory."""
     call()
     if torch.cuda.is_available() and torch.cuda.memory_allocated():
         before = torch.cuda.memory_stats()["allocation.all.allocated"]
@@ -176,8 +182,8 @@ def measure(
     options: argparse.Namespace,
     note: Callable[[str], None],
 ) -> tuple[list[Result], float]:
-    """Return a line per mode, and the share of the machine that others took."""
-    policy, args = made(name, rows, torch.device(options.device))
+    """Measure all modes; return a line per mode and the share of foreign load."""
+    policy, args = make_policy(name, rows, torch.device(options.device))
     wait = torch.cuda.synchronize if options.device == "cuda" else int
     calls, plans, ready = {}, {}, {}
     for mode in modes:
@@ -194,7 +200,7 @@ def measure(
         lambda text: note(f"{name}, {rows} rows: {text}"),
         options.attempts,
     )
-    found = []
+    results = []
     for mode, call in calls.items():
         us, made_plan = runs.results[mode], plans[mode]
         line = Result(
@@ -208,12 +214,12 @@ def measure(
             line = dataclasses.replace(
                 line, separate=arena.separate, aliased=arena.aliased, bound=arena.bound
             )
-        found.append(line)
-    return found, runs.foreign
+        results.append(line)
+    return results, runs.foreign
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, print, write; returns the exit code."""
+    """Run the benchmark and return the exit status."""
     flags = argparse.ArgumentParser(
         description="Calls of policies, as they stand and in planned memory."
     )
@@ -253,7 +259,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def markdown(results: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table of docs/plan.md. Args: results: of a JSON file."""
+    """Return the table of docs/plan.md. Args: results: the results of a JSON file."""
     columns = (
         "policy", ">rows", ">eager, us", ">arena, of eager", ">compile, of eager", ">allocations",
         ">one buffer per tensor", ">arena",

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Measure what `train.plan` gains or costs in rollouts on a CPU: the time of a half's turn.
+"""Measure the effect of `train.plan` on the time of a half's turn in rollouts on a CPU.
 
-A turn is everything between `recv` and `send` of a half: its rows are copied into the
-storage, the policy runs, actions are drawn and left for the env. Both modes collect rollouts of the
-same env in this process, in turn; a sample is the median over rollouts of the time per turn.
-Policies work in float32.
+A turn is everything between `recv` and `send` of a half: its rows are copied into the storage, the
+policy runs, actions are sampled and written for the env. Both modes collect rollouts of the same
+env in this process, in turn; a sample is the median over rollouts of the time per turn. Policies
+use float32.
 """
 
 from __future__ import annotations
@@ -55,8 +55,11 @@ COLUMNS = ("case", "rows", "eager us", "arena us", "arena / eager", "bytes of pl
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One line of the table. rows: of a half; times per turn of a half in microseconds; ratio: of
-    the same repeat.
+    """One line of the table, with times per turn of a half in microseconds.
+
+    Attributes:
+        rows: rows of a half.
+        ratio: ratio of the times of the same repeat.
     """
 
     case: str
@@ -68,7 +71,7 @@ class Result:
 
 
 def rollout_of(config: TrainConfig, mode: str, pool: ThreadPool) -> Rollout:
-    """Return rollouts of an env in this process, begun."""
+    """Return a started rollout of an env in this process."""
     vec, slots = make_vec(config), {}
     torch.manual_seed(0)
     for name, rows in RunSpec.of(config).rows.items():
@@ -76,14 +79,14 @@ def rollout_of(config: TrainConfig, mode: str, pool: ThreadPool) -> Rollout:
         slots[name] = Slot(
             name, rows.build(), rows.group, storage, rows.agents, policy_wrapper(mode)
         )
-    made = Rollout(vec, slots, CPU, False, torch.Generator().manual_seed(1), pool)
-    made.begin(1)
-    made.collect()  # plans are made
-    return made
+    rollout = Rollout(vec, slots, CPU, False, torch.Generator().manual_seed(1), pool)
+    rollout.begin(1)
+    rollout.collect()  # Makes the plans.
+    return rollout
 
 
 def turn_us(rollout: Rollout) -> float:
-    """Return the time of a turn: the median of some rollouts."""
+    """Measure the time of a turn, as median of some rollouts."""
     times = []
     for _ in range(ROLLOUTS):
         before = rollout.times.forward + rollout.times.copy
@@ -95,7 +98,7 @@ def turn_us(rollout: Rollout) -> float:
 def measure(
     name: str, options: argparse.Namespace, pool: ThreadPool, note: common.Progress
 ) -> tuple[Result, float]:
-    """Return a line, and the share of the machine that others took."""
+    """Measure a policy; return its line and the share of foreign load."""
     target, tables = CASES[name]
     fixed = {"train": {"precision": "fp32"}, "vec": {"backend": "serial"}}
     config = TrainConfig.of(target, **tables).merged(fixed)
@@ -117,7 +120,7 @@ def measure(
 
 
 def markdown(results: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table of docs/plan.md. Args: results: of a JSON file."""
+    """Return the table of docs/plan.md. Args: results: the results of a JSON file."""
     rows = []
     for one in results:
         eager, ratio = (str(common.Figure(**one[key])) for key in ("eager_us", "ratio"))
@@ -128,7 +131,7 @@ def markdown(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, print, write; returns the exit code."""
+    """Run the benchmark and return the exit status."""
     flags = argparse.ArgumentParser(
         description="Turns of a half on a CPU, as they stand and in planned memory."
     )
@@ -147,8 +150,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     results, foreign, pool = [], 0.0, ThreadPool(options.threads)
     with one_torch_thread(), contextlib.closing(pool):
         for name in options.cases.split("/"):
-            found, others = measure(name, options, pool, note)
-            results, foreign = [*results, found], max(foreign, others)
+            line, others = measure(name, options, pool, note)
+            results, foreign = [*results, line], max(foreign, others)
     note.clear()
     rows = [
         [r.case, f"{r.rows:,}", str(r.eager_us), str(r.arena_us), str(r.ratio), f"{r.bytes:,}"]

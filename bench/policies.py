@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Policies between `recv` and `send`: none, a wait instead of a GPU, or a small torch policy.
+"""Policies between `recv` and `send`: none, a wait in place of a GPU, or a small torch policy.
 
-A policy is called with the half's index and its rows and returns the half's actions. Runs in the
+A policy is called with the half's index and rows, and returns the half's actions. Runs in the
 learner.
 """
 
@@ -27,13 +27,13 @@ _LEAD_STEP_NS = 200
 
 
 class Policy(Protocol):
-    """Chooses the actions of a half from its rows (as `recv` returned them)."""
+    """A function that chooses the actions of a half from its rows, as returned by `recv`."""
 
     def __call__(self, half: int, rows: tuple[Any, ...]) -> Any: ...
 
 
 class Replay:
-    """No policy: hands out prepared actions, half by half."""
+    """A replacement of a policy that returns prepared actions, half by half."""
 
     def __init__(self, vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> None:
         self._next = [itertools.cycle(batches).__next__ for batches in half_actions(vec, drawn)]
@@ -43,24 +43,29 @@ class Replay:
 
 
 def precise_sleeps() -> None:
-    """Ask the kernel to wake this thread on time; by default it may be 50 us late to save power."""
+    """Make the kernel wake this thread on time; by default it may be 50 us late to save power."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
 
 
 class Wait:
-    """Takes the place of a GPU: waits a given time without using the CPU, then hands out prepared
-        actions.
+    """A replacement of a GPU that waits without using the CPU, then returns prepared actions.
 
-    The thread sleeps (clock_nanosleep, no spinning). It would wake some 20 us late, so it asks to
-    be woken earlier by a lead that is adjusted after each wait: half of the waits end too early and
-    half too late. `mean_s` is what they really took.
+    The thread sleeps (clock_nanosleep, no spinning). It would wake some 20 us late, so it sleeps
+    shorter by a lead that is adjusted after each wait: half of the waits end too early and half too
+    late. `mean_s` is their actual mean.
     """
 
     def __init__(self, actions: Policy, seconds: float) -> None:
-        """Args: seconds: per call. Raises: ConfigError for a time that is negative, too long or not
-        finite.
+        """Prepare the waits.
+
+        Args:
+            actions: returns the actions.
+            seconds: seconds per call.
+
+        Raises:
+            ConfigError: the time is negative, too long or not finite.
         """
         if not 0 <= seconds < 60:
             raise ConfigError(f"a policy of {seconds} s: give a time from 0 to 60 s")
@@ -85,7 +90,7 @@ class Wait:
         return chosen
 
     def forget(self) -> None:
-        """Reset `mean_s` after a warm-up; the lead is kept."""
+        """Reset `mean_s` after a warm-up, without changing the lead."""
         self._count = self._waited_ns = 0
 
     @property
@@ -95,12 +100,17 @@ class Wait:
 
 
 class Torch:
-    """An MLP with one hidden layer of 64 and random weights that takes the likeliest action, on a
-    torch device.
+    """An MLP on a torch device, with one hidden layer of 64 and random weights.
+
+    It chooses the most probable action.
     """
 
     def __init__(self, vec: VectorEnv, device: str, threads: int = 1) -> None:
-        """Raises: ConfigError if rows are not one flat array, or the device does not exist."""
+        """Make the network.
+
+        Raises:
+            ConfigError: rows are not one flat array, or the device does not exist.
+        """
         import torch
 
         group = vec.spec.groups[0]
@@ -140,8 +150,9 @@ class Torch:
 
 
 def time_policy(vec: VectorEnv, make: Callable[[VectorEnv], Policy], calls: int = 30) -> float:
-    """Return the median seconds of one call of a policy on a half of `vec`, whose `recv` is due;
-    nothing else runs.
+    """Return the median seconds of a call of a policy on a half of `vec`, whose `recv` is due.
+
+    Nothing else runs meanwhile.
     """
     policy = make(vec)
     rows = vec.recv()

@@ -187,7 +187,7 @@ def show_ladder(results: Mapping[str, Any]) -> None:
         ]  # fmt: skip
         notes = (
             [f"not on this device: {'; '.join(left_out)}"]
-            if (left_out := loops.left_out(rows[-1]["facts"]["device"]))
+            if (left_out := loops.missing_labels(rows[-1]["facts"]["device"]))
             else []
         )
         common.print_table(

@@ -44,7 +44,7 @@ def test_each_rung_changes_one_thing_more(device: str, missing: set[str]) -> Non
     assert (
         rungs[0] == Ways() and {name for name, switched in have.items() if not switched} == missing
     )
-    assert len(loops.left_out(device)) == len(missing)
+    assert len(loops.missing_labels(device)) == len(missing)
     for before, after in zip(rungs, rungs[1:], strict=False):
         was, now = dataclasses.asdict(before), dataclasses.asdict(after)
         assert sum(was[name] != now[name] for name in was) == 1
