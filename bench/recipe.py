@@ -6,10 +6,10 @@
     python bench/recipe.py --recipes "preset,lr 0.002" --seeds 5
     python bench/recipe.py --json FILE          continues where FILE ends
 
-A training has --steps agent-steps on one core, on the scenes of the split "train"; the likeliest
-actions are then evaluated on those of the split "validation". The held-out and the real scenes are
-not used, so they remain valid for the final figures. One training runs on each of --cores. A
-difference compares runs with equal seeds, with a 95 % t interval over seeds.
+A training has --steps agent-steps on one core, on the scenes of the split "train"; the most
+probable actions are then evaluated on those of the split "validation". The held-out and the real
+scenes are not used, so they remain valid for the final figures. One training runs on each of
+--cores. A difference compares runs with equal seeds, with a 95 % t interval over seeds.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from puffervec.errors import ConfigError
 TABLE = common.ROOT / "bench" / "recipe.toml"
 PROGRAM = Path(sys.executable).with_name("puffer-train")
 PRESET = "preset"
-# What is evaluated on, by the name in results: one car's scenes of 30 to 80 m, and streets of the
-# size of real ones.
+# The scenes of evaluations, by their names in results: scenes of 30 to 80 m for one car, and
+# streets as large as real ones.
 SETS = {"generated": "generated:1000", "streets": "streets:1000"}
 KEPT = (
     "agents",
@@ -65,12 +65,12 @@ T_95 = (
     2.365,
     2.306,
     2.262,
-)  # by degrees of freedom, from 1
+)  # By degrees of freedom, from 1.
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A training to do."""
+    """One training of the search."""
 
     recipe: str
     stages: tuple[tuple[str, ...], ...]
@@ -79,7 +79,7 @@ class Job:
 
 
 def command(arguments: Sequence[str], core: int, log: Path) -> None:
-    """Run puffer-train on one core. Raises: ConfigError: it failed; with its last lines."""
+    """Run puffer-train on one core. Raises: ConfigError: it failed; has its last lines."""
     with log.open("w") as out:
         done = subprocess.run(
             ["taskset", "-c", str(core), str(PROGRAM), *arguments],
@@ -93,8 +93,10 @@ def command(arguments: Sequence[str], core: int, log: Path) -> None:
 
 
 def train_and_evaluate(job: Job, core: int) -> dict[str, Any]:
-    """Train in a folder of its own, evaluate on each of SETS, and return the rates. Raises:
-    ConfigError: a command failed.
+    """Train in a new folder, evaluate on each of SETS, and return the rates.
+
+    Raises:
+        ConfigError: a command failed.
     """
     with tempfile.TemporaryDirectory(prefix="puffervec-recipe-") as name:
         folder = Path(name)
@@ -114,15 +116,15 @@ def train_and_evaluate(job: Job, core: int) -> dict[str, Any]:
             before = ["--init-from", f"runs/{number - 1}"] if number else []
             run = ["drive", *before, "--run-name", str(number), *common_flags, *limit, *flags]
             command(run, core, folder / "train.log")
-        found: dict[str, Any] = {"seconds": time.perf_counter() - begin}
+        results: dict[str, Any] = {"seconds": time.perf_counter() - begin}
         for where, scenes in SETS.items():
             path = folder / f"{where}.json"
             what = ["eval", f"runs/{number}", "--scenes", scenes, "--env.split", "validation"]
             what += ["--env.draw-rewards", "0", "--json", str(path)]
             command(what, core, folder / "eval.log")
             total = json.loads(path.read_text())["total"]
-            found[where] = {key: total[key] for key in KEPT}
-        return found
+            results[where] = {key: total[key] for key in KEPT}
+        return results
 
 
 def jobs_of(
@@ -144,7 +146,7 @@ def search(
     path: Path,
     note: Callable[[str], None],
 ) -> None:
-    """Do the jobs, one on each core at a time; what is done so far is in the file at `path`."""
+    """Run the jobs, one on each core at a time; the file at `path` has the results so far."""
     free: queue.SimpleQueue[int] = queue.SimpleQueue()
     for core in cores:
         free.put(core)
@@ -175,17 +177,18 @@ def search(
 
 def mean_of(entry: Mapping[str, Any], where: str, key: str) -> float:
     """Return the mean over seeds of a rate on a set."""
-    return statistics.fmean(found[where][key] for found in entry["seeds"].values())
+    return statistics.fmean(rates[where][key] for rates in entry["seeds"].values())
 
 
-def score_of(found: Mapping[str, Any]) -> float:
+def score_of(rates: Mapping[str, Any]) -> float:
     """Return the mean score of all sets of one training."""
-    return statistics.fmean(found[where]["score"] for where in SETS)
+    return statistics.fmean(rates[where]["score"] for where in SETS)
 
 
 def difference(entry: Mapping[str, Any], preset: Mapping[str, Any]) -> tuple[float, float, int]:
-    """Return by how much the mean score of all sets is above the preset's: mean, half of its 95 %
-    interval, number of seeds.
+    """Return the difference of the mean score of all sets from that of the preset.
+
+    The values are the mean, half of its 95 % interval, and the number of seeds.
     """
     seeds = sorted(set(entry["seeds"]) & set(preset["seeds"]))
     deltas = [score_of(entry["seeds"][seed]) - score_of(preset["seeds"][seed]) for seed in seeds]
@@ -203,7 +206,7 @@ def show(results: Mapping[str, Any]) -> None:
         mean, half, seeds = (
             difference(entry, results[PRESET]) if PRESET in results else (math.nan, math.nan, 0)
         )
-        seconds = statistics.fmean(found["seconds"] for found in entry["seeds"].values())
+        seconds = statistics.fmean(rates["seconds"] for rates in entry["seeds"].values())
         rows.append(
             (
                 name,
@@ -224,7 +227,7 @@ def show(results: Mapping[str, Any]) -> None:
 
 
 def markdown(results: Mapping[str, Any]) -> str:
-    """Return the table of docs/drive.md, the best first. Args: results: of a JSON file."""
+    """Return the table of docs/drive.md, best first. Args: results: the results of a JSON file."""
     preset = results[PRESET]
     score = statistics.fmean(map(score_of, preset["seeds"].values()))
     rows = [("*the preset*", f"{score:.3f}", comfort(preset), "1")]
@@ -243,30 +246,28 @@ def comfort(entry: Mapping[str, Any]) -> str:
 
 def seconds_of(entry: Mapping[str, Any]) -> float:
     """Return the median seconds of a training."""
-    return statistics.median(found["seconds"] for found in entry["seeds"].values())
+    return statistics.median(rates["seconds"] for rates in entry["seeds"].values())
 
 
-def chosen(names: str | None) -> dict[str, list[list[str]]]:
-    """Return the stages of the recipes that were asked for, by name. Raises: ConfigError: there is
-    none of that name.
-    """
+def choose_recipes(names: str | None) -> dict[str, list[list[str]]]:
+    """Return the stages of the chosen recipes, by name. Raises: ConfigError: an unknown name."""
     listed: dict[str, list[Any]] = tomllib.loads(TABLE.read_text())["recipes"]
     recipes = {
         name: flags if any(isinstance(part, list) for part in flags) else [flags]
         for name, flags in listed.items()
     }
-    wanted = list(recipes) if names is None else [name.strip() for name in names.split(",")]
-    for name in wanted:
+    chosen = list(recipes) if names is None else [name.strip() for name in names.split(",")]
+    for name in chosen:
         if name not in recipes:
             raise ConfigError(
                 f"--recipes has {name!r}: use some of {', '.join(recipes)}, or add it to "
                 f"{TABLE.name}"
             )
-    return {name: recipes[name] for name in wanted}
+    return {name: recipes[name] for name in chosen}
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the flags of the command."""
+    """Return the parser of the command line."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -301,7 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     path = options.json = options.json or common.results_path("recipe", facts)
     results: dict[str, Any] = json.loads(path.read_text())["results"] if path.exists() else {}
     try:
-        jobs = jobs_of(chosen(options.recipes), options.seeds, options.steps, results)
+        jobs = jobs_of(choose_recipes(options.recipes), options.seeds, options.steps, results)
         cores = [int(core) for core in options.cores.split(",")]
         _, foreign = foreign_load(lambda: search(jobs, cores, results, path, progress))
     except (ConfigError, ValueError) as error:

@@ -4,9 +4,9 @@
 
     python bench/replay.py
 
-A scene of 91 steps and more than 128 agents is played at random, so that all of them stay to
-the end: four copies of a generated street next to each other. Frames per second are those of a
-Chromium without a window and without a GPU, which shows 60 at most.
+A scene of 91 steps and more than 128 agents is played with random actions, so that all agents stay
+to the end: four copies of a generated street next to each other. Frames per second are those of a
+Chromium without a window and without a GPU, which shows at most 60.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from puffervec.viewing.web.record import play
 from puffervec.viewing.web.replay import replay_of
 from tests.viewing.web.browser import Browser, Page, find
 
-STREET = 52  # of the generated ones with seed 1, one with many cars
+STREET = 52  # The number of a generated street of seed 1 with many cars.
 APART_M = 170.0
 # Milliseconds between frames, over some seconds.
 FRAMES = """new Promise((done) => {
@@ -48,8 +48,8 @@ FRAMES = """new Promise((done) => {
 })"""
 
 
-def crowded() -> Scene:
-    """Four copies of a street, beside each other."""
+def crowded_scene() -> Scene:
+    """Return a scene of four copies of a street, next to each other."""
     street = street_scene(1, STREET)
     objects, roads = [], []
     for copy in range(4):
@@ -73,7 +73,7 @@ def crowded() -> Scene:
 
 
 def frames_of(page: Page, seconds: float) -> float:
-    """Frames per second while the page plays from its beginning."""
+    """Measure the frames per second while the page plays from its start."""
     page.press("Home")
     page.press(" ")
     gaps_ms = np.diff(page.eval(FRAMES.replace("SECONDS", str(seconds))))
@@ -81,14 +81,16 @@ def frames_of(page: Page, seconds: float) -> float:
     return 1000 / float(gaps_ms.mean())
 
 
-def played(path: Path, repeats: int, seconds: float) -> dict[str, list[float]]:
-    """Seconds until the page is there, and frames per second: whole, with all ways, following an
-    agent and what it observes.
+def play_page(path: Path, repeats: int, seconds: float) -> dict[str, list[float]]:
+    """Measure the seconds until the page has loaded, and frames per second.
+
+    The latter are measured for the whole view, with all paths, and following an agent with its
+    observation.
     """
     chromium = find()
     if chromium is None:
         sys.exit("no Chromium: apt-get install chromium")
-    found: dict[str, list[float]] = {
+    samples: dict[str, list[float]] = {
         "open_s": [],
         "whole_fps": [],
         "all_ways_fps": [],
@@ -100,21 +102,21 @@ def played(path: Path, repeats: int, seconds: float) -> dict[str, list[float]]:
             start = time.perf_counter()
             page = browser.open(path.as_uri(), 1280, 800)
             page.wait("document.querySelector('[data-ready]') !== null")
-            found["open_s"].append(time.perf_counter() - start)
-            for _ in range(3):  # An episode shall last longer than the measurement.
+            samples["open_s"].append(time.perf_counter() - start)
+            for _ in range(3):  # An episode must last longer than the measurement.
                 page.press("[")
             for name, keys in (("whole_fps", ""), ("all_ways_fps", "a"), ("following_fps", "anf")):
                 for key in keys:
                     page.press(key)
-                found[name].append(frames_of(page, seconds))
+                samples[name].append(frames_of(page, seconds))
             browser.close()
-    return found
+    return samples
 
 
-def measured(repeats: int, seconds: float, out: Path | None) -> dict[str, Any]:
-    """Write a page and play it."""
+def measure(repeats: int, seconds: float, out: Path | None) -> dict[str, Any]:
+    """Write a page, play it and return the figures."""
     with tempfile.TemporaryDirectory() as folder:
-        write_scenes(Path(folder) / "crowded.pvs", [crowded()])
+        write_scenes(Path(folder) / "crowded.pvs", [crowded_scene()])
         env, path = get("drive"), out or Path(folder) / "replay.html"
         config = env.configure(
             {
@@ -133,7 +135,7 @@ def measured(repeats: int, seconds: float, out: Path | None) -> dict[str, Any]:
         sizes = {"steps": replay.steps + 1, "agents": replay.agents, "bytes": path.stat().st_size}
         figures = {
             name: asdict(common.figure(samples))
-            for name, samples in played(path.absolute(), repeats, seconds).items()
+            for name, samples in play_page(path.absolute(), repeats, seconds).items()
         }
         return {**sizes, "record_s": recorded - start, "pack_s": packed - recorded, **figures}
 
@@ -159,7 +161,7 @@ def main() -> None:
     options = flags.parse_args()
     facts = common.machine()
     results, foreign = common.foreign_load(
-        lambda: measured(options.repeats, options.seconds, options.out)
+        lambda: measure(options.repeats, options.seconds, options.out)
     )
     rows = [
         (name, str(common.Figure(**value)) if isinstance(value, dict) else common.number(value))

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Training runs for benchmarks: presets with changes, facts behind figures, rates from logs.
 
-Used by bench/train.py and by bench/bottlenecks.py, in the learner. Each run starts
-new workers and a new policy; its first fifth is not measured.
+Used by bench/train.py and bench/bottlenecks.py, in the learner. Each run starts new workers and a
+new policy; its first fifth is not measured.
 """
 
 from __future__ import annotations
@@ -45,12 +45,16 @@ FACTS = ("observation_floats", "parameters", "replay_ratio")
 FACT_COLUMNS = ("obs floats", "parameters", "replay ratio")
 PANEL_INCHES = (9.0, 3.6)
 
-Panel = Callable[["Axes"], None]  # Draws into a part of a picture.
+Panel = Callable[["Axes"], None]  # A function that draws a part of a picture.
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A preset with changes. metric: what counts as its score in training; "": it has none."""
+    """A preset with changes.
+
+    Attributes:
+        metric: the metric that counts as score in training, "" if there is none.
+    """
 
     target: str
     tables: Mapping[str, Mapping[str, Any]]
@@ -59,13 +63,13 @@ class Run:
 
 RUNS = {
     "drive": Run("drive", {}, "env/score"),
-    # Half a million parameters; each sample is learned from once.
+    # Half a million parameters; each sample is used once.
     "drive-500k": Run(
         "drive", {"policy": {"hidden": (576, 464)}, "train": {"update_epochs": 1}}, "env/score"
     ),
     "tag_grid": Run(
         "tag_grid", {}
-    ),  # Both sides learn, so neither side's return says how well they play.
+    ),  # Both sides learn, so the return of neither side measures their skill.
 }
 
 
@@ -77,26 +81,24 @@ def config_of(run: Run, device: str, limit_s: float = 0.0, seed: int = 1) -> Tra
 
 
 def floats_of(spec: EnvSpec) -> int:
-    """Return how many numbers an observation has, summed over groups of rows."""
+    """Return the number of numbers in an observation, summed over groups of rows."""
     return sum(math.prod(field.shape) for group in spec.groups for field in group.fields)
 
 
 def fact_cells(facts: Mapping[str, Any]) -> list[str]:
-    """Return the cells of a table below FACT_COLUMNS."""
+    """Return the cells of a table for FACT_COLUMNS."""
     return [common.number(facts[key]) for key in FACTS]
 
 
 def fix_choices(config: TrainConfig) -> TrainConfig:
-    """Return the config with its `auto` settings chosen once, so all samples of a comparison use
-    the same ones.
-    """
+    """Return the config with its `auto` settings resolved once, for all samples of a comparison."""
     return startup.choose(
         RunSpec.of(config, choose_device(config.train.device)), make_vec
     ).run.config
 
 
 def facts_of(trainer: Trainer) -> dict[str, Any]:
-    """Return the facts that an end-to-end figure depends on, besides the machine."""
+    """Return the facts on which an end-to-end figure depends, besides the machine."""
     spec, config = trainer.vec.spec, trainer.config
     return {
         "observation_floats": floats_of(spec),
@@ -114,7 +116,7 @@ def facts_of(trainer: Trainer) -> dict[str, Any]:
 
 
 class Watch(Dashboard):
-    """Stops a run once `enough(metrics)` is true. Takes the place of a dashboard."""
+    """A replacement of the dashboard that stops a run once `enough(metrics)` is true."""
 
     def __init__(self, enough: Callable[[Mapping[str, float]], bool]) -> None:
         self.enough = enough
@@ -122,7 +124,7 @@ class Watch(Dashboard):
         self.updates = 0
 
     def show(self, metrics: Mapping[str, float], progress: float) -> None:
-        """Look at the metrics of an update."""
+        """Check the metrics of an update."""
         self.updates += 1
         if self.enough(metrics):
             assert self.trainer is not None
@@ -132,12 +134,14 @@ class Watch(Dashboard):
 def each_seed(
     options: argparse.Namespace, sample: Callable[[argparse.Namespace, int], Any]
 ) -> tuple[dict[str, Any], list[Any], float]:
-    """Take a sample with each of the seeds 1 to --seeds, on the first --cores of the cores that
-    this process may use.
+    """Take a sample with each of the seeds 1 to --seeds, on the first --cores usable cores.
 
-    Returns: facts about the machine with these cores, the samples, and how much of the machine
-    others took at most.
-    Raises: PuffervecError: there are not as many cores.
+    Returns:
+        facts about the machine with these cores, the samples, and the highest share of foreign
+        load.
+
+    Raises:
+        PuffervecError: there are not enough cores.
     """
     if not 1 <= options.cores <= usable_cores():
         raise PuffervecError(
@@ -147,11 +151,15 @@ def each_seed(
     os.sched_setaffinity(0, cores[: options.cores])
     try:
         facts = common.machine()
-        found = [
+        results = [
             foreign_load(functools.partial(sample, options, seed))
             for seed in range(1, options.seeds + 1)
         ]
-        return facts, [one for one, _ in found], max((foreign for _, foreign in found), default=0.0)
+        return (
+            facts,
+            [one for one, _ in results],
+            max((foreign for _, foreign in results), default=0.0),
+        )
     finally:
         os.sched_setaffinity(0, cores)
 
@@ -159,10 +167,11 @@ def each_seed(
 def train(
     config: TrainConfig, seconds: float, prepare: Callable[[Trainer], None] = lambda trainer: None
 ) -> dict[str, Any]:
-    """Train for `seconds`, but at least a few updates, and return rates and the split of time.
+    """Train for `seconds`, but at least a few updates; return rates and the time split.
 
-    Args: config: its files go into a folder that is removed; prepare: called before the first
-        rollout.
+    Args:
+        config: config of the run; its files are written to a temporary folder.
+        prepare: called before the first rollout.
     """
     watch = Watch(lambda metrics: metrics[ELAPSED_S] >= seconds and watch.updates >= FEWEST_UPDATES)
     with tempfile.TemporaryDirectory(prefix="puffervec-train-") as folder:
@@ -175,24 +184,26 @@ def train(
 
 
 def rates(lines: Sequence[Mapping[str, float]], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return rates from two or more lines of a log: agent-steps/s, env-steps/s, shares of time,
-    seconds of one step of all envs in a rollout and of the policy on one half.
+    """Return rates from two or more lines of a log.
+
+    They are agent-steps/s, env-steps/s, shares of the time, and the seconds of one step of all envs
+    in a rollout and of the policy on one half.
     """
     first = max(0, min(len(lines) - 2, int(WARM_SHARE * len(lines))))
-    begin, kept = lines[first], lines[first + 1 :]
+    begin, measured = lines[first], lines[first + 1 :]
     spans = [
         line[ELAPSED_S] - before[ELAPSED_S]
-        for before, line in zip(lines[first:], kept, strict=False)
+        for before, line in zip(lines[first:], measured, strict=False)
     ]
     span = sum(spans)
-    timed = list(zip(kept, spans, strict=True))
+    weighted = list(zip(measured, spans, strict=True))
     shares = {
-        part: sum(line[key] * length for line, length in timed) / span
+        part: sum(line[key] * length for line, length in weighted) / span
         for part, key in TIME_PARTS.items()
     }
-    steps = len(kept) * facts["horizon"]
+    steps = len(measured) * facts["horizon"]
     return {
-        "agent_steps_per_s": (kept[-1][STEP] - begin[STEP]) / span,
+        "agent_steps_per_s": (measured[-1][STEP] - begin[STEP]) / span,
         "env_steps_per_s": steps * facts["num_envs"] / span,
         "shares": shares,
         "iteration_s": (shares["env"] + shares["copy"] + shares["forward"]) * span / steps,
@@ -201,20 +212,21 @@ def rates(lines: Sequence[Mapping[str, float]], facts: Mapping[str, Any]) -> dic
 
 
 def simulation_half_s(config: TrainConfig, turns: int = 200) -> float:
-    """Return the seconds in which all cores simulate one half, by the workers' time stamps, with
-    nothing else running.
+    """Measure the seconds in which all cores step one half, by the workers' time stamps.
+
+    Nothing else runs meanwhile.
     """
     workload = Workload(config.target, config.target, config.tables()["env"], config.vec.num_envs)
     with workload.make("serial") as vec:
-        drawn = draw_actions(vec.spec, workload.num_envs)
-    return modes.measure_half(workload, drawn, usable_cores(), turns, warmup=turns // 4)
+        actions = draw_actions(vec.spec, workload.num_envs)
+    return modes.measure_half(workload, actions, usable_cores(), turns, warmup=turns // 4)
 
 
 # ---- pictures ------------------------------------------------------------------------------------
 
 
 def draw(panels: Sequence[Panel], path: Path) -> None:
-    """Write a PNG of panels, one below the other. Raises: MissingExtraError without matplotlib."""
+    """Write a PNG of panels, one below the other. Raises: MissingExtraError: no matplotlib."""
     with extras.required("a picture"):
         import matplotlib
     matplotlib.use("Agg")
@@ -237,10 +249,12 @@ def draw(panels: Sequence[Panel], path: Path) -> None:
 
 
 def draw_beside(panels: Sequence[Panel], options: argparse.Namespace, name: str) -> None:
-    """Write the picture of a benchmark to --png, else next to its JSON. Without --png and
-    matplotlib it only prints a line.
+    """Write the picture of a benchmark to --png, else next to its JSON.
 
-    Raises: MissingExtraError: --png without matplotlib.
+    Without --png and matplotlib, only print a line.
+
+    Raises:
+        MissingExtraError: --png without matplotlib.
     """
     results = options.json or common.results_path(name, common.machine())
     try:
@@ -258,7 +272,7 @@ def bars(
     title: str,
     unit: str = "agent-steps/s",
 ) -> None:
-    """Draw a bar per label, with its number; whiskers span all samples."""
+    """Draw a bar with its number per label; whiskers span all samples."""
     middle = [figure.median for figure in figures]
     spans = [
         [figure.median - min(figure.samples) for figure in figures],
@@ -283,8 +297,10 @@ def bars(
 
 
 def bar_panels(tables: Mapping[str, Sequence[Mapping[str, Any]]], title: str) -> list[Panel]:
-    """Return a panel of agent-steps/s per env. tables: rows with label and agent_steps_per_s, by
-    env.
+    """Return a panel of agent-steps/s per env.
+
+    Args:
+        tables: rows with label and agent_steps_per_s, by env.
     """
     return [
         functools.partial(

@@ -6,11 +6,10 @@ There must be none.
 
     python bench/saves.py
 
-Most of these trainers are small and forked from a process that has torch in memory: each resumes
-from the newest checkpoint, learns a little and saves over and over until SIGKILL at a random
-moment. A few are whole `puffer-train` commands, start-up included. After each kill the newest
-checkpoint must verify and its tensors must load. It must be the last one whose save returned, or
-the one after.
+Most of these trainers are small and forked from a process that has imported torch: each resumes
+from the newest checkpoint, learns a little and saves repeatedly until SIGKILL at a random moment. A
+few are whole `puffer-train` commands, including their start. After each kill the newest checkpoint
+must verify and its tensors must load. It must be the last one whose save returned, or the next one.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common
 
-KEEPS = (1, 3)  # Numbers of checkpoints to keep, in turns.
+KEEPS = (1, 3)  # Numbers of checkpoints to keep, in alternation.
 # A forked trainer is killed within this time after its first save, about twenty saves later.
 LONGEST_S = 0.15
 COMMAND = (
@@ -47,7 +46,11 @@ COMMAND = (
 
 @dataclass
 class Count:
-    """Counts and failures after kills. unloadable, lost: messages; both must stay empty."""
+    """Counts and failures after kills.
+
+    Attributes:
+        unloadable, lost: messages about failures; both must stay empty.
+    """
 
     kills: int = 0
     inside_a_save: int = 0  # Kills that left a half-written or half-removed folder behind.
@@ -56,12 +59,12 @@ class Count:
     lost: list[str] | None = None
 
     def add_failure(self, kind: str, text: str) -> None:
-        """Note a failure of a kind: unloadable or lost."""
+        """Record a failure of a kind: unloadable or lost."""
         setattr(self, kind, [*(getattr(self, kind) or []), text])
 
     @property
     def failures(self) -> int:
-        """How many kills left a faulty run folder."""
+        """The number of kills that left a faulty run folder."""
         return len(self.unloadable or []) + len(self.lost or [])
 
 
@@ -69,8 +72,9 @@ class Count:
 
 
 def train_and_save(folder: Path, keep: int, saved: Connection) -> None:
-    """Train in `folder` and save after every update; tell the number of saved updates. Runs in a
-    child.
+    """Train in `folder` and save after every update; send the number of saved updates.
+
+    This runs in a child process.
     """
     from puffervec.train import TrainConfig, Trainer
     from puffervec.train.run import checkpoint as ckpt
@@ -98,7 +102,7 @@ def train_and_save(folder: Path, keep: int, saved: Connection) -> None:
 
 
 def kill_forked(folder: Path, kills: int, rng: random.Random, note: Callable[[str], None]) -> Count:
-    """Fork trainers in `folder`, one after the other, kill each and look at what is left."""
+    """Fork trainers in `folder`, one after the other, kill each and check the run folder."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["puffervec.train.run.trainer"])
     count = Count()
@@ -110,7 +114,7 @@ def kill_forked(folder: Path, kills: int, rng: random.Random, note: Callable[[st
         )
         child.start()
         sender.close()
-        receiver.poll(100)  # Until its first save.
+        receiver.poll(100)  # Wait for its first save.
         time.sleep(rng.uniform(0.0, LONGEST_S))
         child.kill()
         child.join()
@@ -125,8 +129,10 @@ def kill_forked(folder: Path, kills: int, rng: random.Random, note: Callable[[st
 
 
 def look(folder: Path, updates: int | None, count: Count, when: str) -> None:
-    """Load the newest checkpoint of a run folder as resuming and evaluating do. updates: of the
-    last save that returned.
+    """Load the newest checkpoint of a run folder, as resuming and evaluating do.
+
+    Args:
+        updates: updates of the last save that returned.
     """
     from puffervec.train.run import checkpoint as ckpt
 
@@ -134,15 +140,15 @@ def look(folder: Path, updates: int | None, count: Count, when: str) -> None:
     count.inside_a_save += any((folder / "checkpoints").glob(".*"))
     try:
         path = ckpt.newest(folder / "checkpoints")
-        found = None if path is None else ckpt.read(path)
-    except Exception as error:  # Any failure is a finding.
+        content = None if path is None else ckpt.read(path)
+    except Exception as error:  # Any failure counts.
         count.add_failure("unloadable", f"{when}: {type(error).__name__}: {error}")
         return
-    if found is None:
+    if content is None:
         if updates is not None:
             count.add_failure("unloadable", f"{when}: no checkpoint verifies")
         return
-    loaded = found.manifest["counters"]["updates"]
+    loaded = content.manifest["counters"]["updates"]
     if updates is not None and loaded not in (updates, updates + 1):
         count.add_failure("lost", f"{when}: the newest checkpoint is of update {loaded}")
 
@@ -153,9 +159,7 @@ def look(folder: Path, updates: int | None, count: Count, when: str) -> None:
 def kill_commands(
     folder: Path, kills: int, rng: random.Random, note: Callable[[str], None]
 ) -> Count:
-    """Start `puffer-train` as users do, resuming what the last kill left, and kill it at any time,
-    start-up included.
-    """
+    """Run `puffer-train` to resume the killed run, and kill it at any time, even at its start."""
     count = Count()
     for index in range(kills):
         note(f"kill {index + 1}/{kills} of a whole command")
@@ -173,7 +177,7 @@ def kill_commands(
             text=True,
             cwd=common.ROOT,
         )
-        shown = _run_for_a_while(process, rng)
+        output = _run_for_a_while(process, rng)
         if not resumable and folder.exists() and not any((folder / "checkpoints").glob("[0-9]*")):
             folder.rename(
                 folder.with_name(f"{folder.name}-unused-{index}")
@@ -181,35 +185,36 @@ def kill_commands(
         if process.returncode != -signal.SIGKILL:
             count.add_failure(
                 "unloadable",
-                f"command {index + 1} ended by itself with {process.returncode}: {shown[-500:]}",
+                f"command {index + 1} ended by itself with {process.returncode}: {output[-500:]}",
             )
         look(folder, None, count, f"command {index + 1}")
     return count
 
 
 def _run_for_a_while(process: subprocess.Popen[str], rng: random.Random) -> str:
-    """Wait for a random time, in half of the cases counted from the first update; kill. Returns the
-    process's output.
+    """Kill a process after a random time and return its output.
+
+    In half of the cases the time starts at the first update.
     """
     assert process.stdout is not None
-    shown = ""
+    output = ""
     if rng.random() < 0.5:
         for line in process.stdout:
-            shown += line
+            output += line
             if "agent-steps/s |" in line:
                 break
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(rng.uniform(0.0, 4.0))
     process.kill()
     rest, _ = process.communicate()
-    return shown + rest
+    return output + rest
 
 
 # ---- the command ---------------------------------------------------------------------------------
 
 
 def run(kills: int, commands: int, seed: int, note: Callable[[str], None]) -> dict[str, Count]:
-    """Kill forked trainers and whole commands. Returns the findings by kind."""
+    """Kill forked trainers and whole commands; return the counts by kind."""
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -247,7 +252,7 @@ def show(counts: dict[str, Count]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 1 where a run folder could not be loaded."""
+    """Run the command and return its exit status: 1 if a run folder could not be loaded."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -9,8 +9,8 @@
 An update takes K segments: as many as hosts, at most `--most-segments` of each learner. It takes at
 least as long as
 
-    simulation   K x play / hosts of a learner; play: of a rollout, and its way into the object
-                 store
+    simulation   K x play / hosts of a learner; play: time of a rollout and of its transfer to the
+                 object store
     network      shared by the learners of a machine: segments in, weights out to each host (bytes)
     learner      K x (take + update), and the messages of the gradients between GPUs
     policy lag   ahead x play / (max_lag + 1); with faster updates the segments that arrive would
@@ -19,7 +19,7 @@ least as long as
 and the largest of the four is the limit. Lag is the age of a segment in updates (Little's law),
 bounded by the allowed age. Hosts and GPUs other than the cores of this machine are assumptions,
 which are printed as such. On this machine hosts and learner share cores: core n has the hosts n, n
-+ cores, ..., the last one the learner too, and work moves to whoever has time.
++ cores, ..., the last one also has the learner, and work moves to idle processes.
 """
 
 from __future__ import annotations
@@ -43,18 +43,25 @@ NAME = "scale"
 HOSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000)
 GPUS = (1, 2, 4, 8, 16, 32, 64)
 WITHIN = 0.20
-MESSAGE_S = 30e-6  # Of a small message between GPUs, per doubling of their number.
+MESSAGE_S = 30e-6  # Time of a small message between GPUs, per doubling of their number.
 
 
 @dataclasses.dataclass(frozen=True)
 class Costs:
-    """Of one host on one core, measured; seconds and bytes.
+    """The measured costs of one host on one core, in seconds and bytes.
 
-    Attributes: steps: valid transitions of a segment; play: a rollout; put: into the object store;
-    take: into the learner's rows; order: a round trip; cpu: of all processes for a segment, Ray's
-    too, without learning; update: learning from a segment on one core; nbytes: of a segment;
-    weights: bytes of the weights; crowds: how many times longer a rollout takes where so many
-    cores play at once: they share caches and memory.
+    Attributes:
+        steps: valid transitions of a segment.
+        play: time of a rollout.
+        put: time to put a segment into the object store.
+        take: time to copy a segment to the learner's rows.
+        order: time of a round trip.
+        cpu: CPU time of all processes for a segment, including Ray's, without learning.
+        update: time to learn from a segment on one core.
+        nbytes: bytes of a segment.
+        weights: bytes of the weights.
+        crowds: factor by which a rollout takes longer, by the number of cores that collect
+            simultaneously: they share caches and memory.
     """
 
     steps: float
@@ -69,17 +76,21 @@ class Costs:
     crowds: Mapping[int, float] = dataclasses.field(default_factory=lambda: {1: 1.0})
 
     def slower(self, cores: int) -> float:
-        """How many times longer all takes while so many cores play, or as many as were measured."""
+        """Return the factor of `crowds` for this many cores, or for fewer if they lack one."""
         return max(1.0, self.crowds[max(known for known in self.crowds if known <= cores)])
 
 
 @dataclasses.dataclass(frozen=True)
 class Plant:
-    """What a cluster is made of. Attributes: host_cores: that a host plays on, each with the rows
-    of one core; gbit: of a machine's network, each way; gpu_steps_per_s: agent-steps that a GPU
-    learns from; gpus_per_machine: that share its network;
-    gradient_steps: of an update, each with one sum over all GPUs; ahead, max_lag, most_segments:
-        settings.
+    """The hardware and the settings of a cluster.
+
+    Attributes:
+        host_cores: cores of a host, each with the rows of one core.
+        gbit: bandwidth of a machine's network, each way.
+        gpu_steps_per_s: agent-steps per second that a GPU learns from.
+        gpus_per_machine: GPUs that share a machine's network.
+        gradient_steps: gradient steps of an update, each with one all-reduce over all GPUs.
+        ahead, max_lag, most_segments: settings of the run.
     """
 
     host_cores: int = 16
@@ -94,8 +105,12 @@ class Plant:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A prediction. Attributes: period_s: of an update; parts: what it could come no sooner than,
-    by what limits; lag: in updates.
+    """A prediction.
+
+    Attributes:
+        period_s: time of an update.
+        parts: lower bounds of that time, by limit.
+        lag: age of segments in updates.
     """
 
     hosts: int
@@ -108,8 +123,13 @@ class Row:
 
 
 def predict(costs: Costs, plant: Plant, hosts: int, gpus: int) -> Row:
-    """Predict a cluster. Args: hosts: of all learners, at least as many as GPUs; gpus: one learner
-    on each.
+    """Predict the rates of a cluster.
+
+    Args:
+        costs: the measured costs.
+        plant: the cluster.
+        hosts: number of hosts of all learners, at least as many as GPUs.
+        gpus: number of GPUs, with one learner each.
     """
     own = hosts / gpus
     segments = min(own, plant.most_segments)
@@ -138,16 +158,18 @@ def predict(costs: Costs, plant: Plant, hosts: int, gpus: int) -> Row:
 
 
 def on_one_machine(costs: Costs, hosts: int, cores: int, learn: bool) -> float:
-    """Return the agent-steps/s of hosts and a learner that share the cores of one machine, as
-    bench/hosts.py places them.
+    """Predict the agent-steps/s of hosts and a learner that share the cores of one machine.
 
-    Args: learn: with updates, on one core; an update takes as many segments as there are hosts.
+    They are placed as in bench/hosts.py.
+
+    Args:
+        learn: whether to learn, on one core, with one segment per host and update.
     """
     update = costs.update if learn else 0.0
     slower = costs.slower(min(hosts, cores))
     cycle = (
         slower * costs.play + costs.put
-    )  # Orders wait at the host, so their way costs it nothing.
+    )  # Requests wait at the host, so their transfer costs it no time.
     learner = hosts * (costs.take + costs.order + update)
     period = max(cycle, hosts * (slower * costs.cpu + update) / cores, learner)
     beside = sum(host % cores == cores - 1 for host in range(hosts))  # On the learner's core.
@@ -156,20 +178,22 @@ def on_one_machine(costs: Costs, hosts: int, cores: int, learn: bool) -> float:
     return hosts * costs.steps / period
 
 
-def costs_of(found: Mapping[str, Any], repeat: int | None = None) -> Costs:
-    """Return the costs that bench/hosts.py has measured of one host. Args: repeat: in which; None:
-    medians of all.
+def costs_of(result: Mapping[str, Any], repeat: int | None = None) -> Costs:
+    """Return the costs of one host from results of bench/hosts.py.
+
+    Args:
+        repeat: number of the repeat, None for medians of all.
     """
 
     def figure(name: str, key: str) -> float:
-        made = found["figures"][name][key]
-        return float(made["median"] if repeat is None else made["samples"][repeat])
+        value = result["figures"][name][key]
+        return float(value["median"] if repeat is None else value["samples"][repeat])
 
-    one, learned, more = "1 exact collected", "1 exact trained", found["costs"]
-    alone = found["crowds"]["1"]["samples"]
+    one, learned, more = "1 exact collected", "1 exact trained", result["costs"]
+    alone = result["crowds"]["1"]["samples"]
     crowds = {
-        int(n): statistics.median(map(truediv, made["samples"], alone))
-        for n, made in found["crowds"].items()
+        int(n): statistics.median(map(truediv, value["samples"], alone))
+        for n, value in result["crowds"].items()
     }
     return Costs(
         steps=figure(one, "segment_steps"),
@@ -185,19 +209,18 @@ def costs_of(found: Mapping[str, Any], repeat: int | None = None) -> Costs:
     )
 
 
-def check(found: Mapping[str, Any], cores: int) -> list[dict[str, Any]]:
-    """Return prediction and measurement of each number of hosts, collecting and training, and how
-    far they are apart.
+def check(result: Mapping[str, Any], cores: int) -> list[dict[str, Any]]:
+    """Compare predictions and measurements for each number of hosts, collecting and training.
 
     In each repeat the costs of that repeat predict its rates: the speed of a shared machine changes
     within minutes. All three are medians over repeats.
     """
     checked = []
-    for name, figures in found["figures"].items():
+    for name, figures in result["figures"].items():
         hosts, kind, what = name.split()
         if kind == "exact":
             rates = figures["agent_steps_per_s"]["samples"]
-            costs = [costs_of(found, repeat) for repeat in range(len(rates))]
+            costs = [costs_of(result, repeat) for repeat in range(len(rates))]
             predicted = [
                 on_one_machine(each, int(hosts), cores, what == "trained") for each in costs
             ]
@@ -214,15 +237,15 @@ def check(found: Mapping[str, Any], cores: int) -> list[dict[str, Any]]:
 
 
 def newest(folder: Path = common.RESULTS) -> Path:
-    """Return the newest results of bench/hosts.py. Raises: SystemExit where there are none."""
-    found = sorted(folder.glob("*/*-hosts.json"), key=lambda path: path.name)
-    if not found:
+    """Return the newest results of bench/hosts.py. Raises: SystemExit: there are none."""
+    paths = sorted(folder.glob("*/*-hosts.json"), key=lambda path: path.name)
+    if not paths:
         raise SystemExit("no results of bench/hosts.py: run it first")
-    return found[-1]
+    return paths[-1]
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the flags."""
+    """Parse the flags."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -297,11 +320,12 @@ def show(
 def markdown(results: Mapping[str, Any]) -> str:
     """Return the table of docs/scale.md: prediction and measurement on one machine.
 
-    Args: results: of a JSON file.
+    Args:
+        results: the results of a JSON file.
     """
     rows = []
-    for target, found in results.items():
-        for one in () if target in ("measured", "assumed", "within") else found["check"]:
+    for target, result in results.items():
+        for one in () if target in ("measured", "assumed", "within") else result["check"]:
             rates = (common.number(one[key]) for key in ("measured", "predicted"))
             error = f"{100 * one['error']:+.0f} %"
             rows.append((target, str(one["hosts"]), one["what"], *rates, error))
@@ -309,9 +333,7 @@ def markdown(results: Mapping[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Predict, check, print, and keep the results where --json says; exit status 1 where the check
-    fails.
-    """
+    """Predict, check, print and write the results; return the exit status: 1 if the check fails."""
     options = parse(arguments)
     path = options.measured or newest()
     document = json.loads(path.read_text())
@@ -325,16 +347,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     good = True
     for target in options.target or [name for name in document["results"] if name != "cores"]:
-        found = document["results"][target]
-        costs = costs_of(found)
+        result = document["results"][target]
+        costs = costs_of(result)
         rows = [
             predict(costs, plant, hosts, gpus) for gpus in GPUS for hosts in HOSTS if hosts >= gpus
         ]
-        checked = check(found, document["results"]["cores"])
-        show(target, costs, plant, rows, checked)
-        good = good and all(abs(c["error"]) <= WITHIN for c in checked)
-        made = [dataclasses.asdict(row) for row in rows]
-        results[target] = {"costs": dataclasses.asdict(costs), "rows": made, "check": checked}
+        comparison = check(result, document["results"]["cores"])
+        show(target, costs, plant, rows, comparison)
+        good = good and all(abs(c["error"]) <= WITHIN for c in comparison)
+        predictions = [dataclasses.asdict(row) for row in rows]
+        results[target] = {
+            "costs": dataclasses.asdict(costs),
+            "rows": predictions,
+            "check": comparison,
+        }
     if options.json is not None:
         common.write_json(
             options.json, common.report(NAME, common.machine(), vars(options), results)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Compare generated scenes with real ones, as `puffer-scenes compare` does, and keep the result.
+"""Compare generated scenes with real ones, as `puffer-scenes compare` does, and write the result.
 
     python bench/scene_compare.py --real DIR --real OTHER
 
@@ -24,17 +24,17 @@ from drive_env import compare
 from puffervec.workers.process.parallel import each_on_all_cores
 
 GENERATED = {"streets": "streets:200", "generated": "generated:200"}
-FAR = r" \*"  # medians that are far from those of the real scenes
+FAR = r" \*"  # The mark of medians that are far from those of the real scenes.
 
 
-def measured(name: str, scenes: str) -> compare.MeasuredSet:
-    """Return a set of scenes with their measures. Args: scenes: as env.scenes takes them."""
+def measure_set(name: str, scenes: str) -> compare.MeasuredSet:
+    """Measure a set of scenes. Args: scenes: a value of env.scenes."""
     items = compare.items_of(scenes)
     return compare.collect_measures(name, [*each_on_all_cores(compare.measure_item, items, 1)])
 
 
 def markdown(results: Mapping[str, Any]) -> str:
-    """Return the table of docs/scenes.md. Args: results: of a JSON file."""
+    """Return the table of docs/scenes.md. Args: results: the results of a JSON file."""
     names = [f"{at:.0%}" for at in compare.QUANTILES]
     rows = []
     for lines in zip(*(results["generated"][name]["rows"] for name in GENERATED), strict=True):
@@ -50,11 +50,11 @@ def markdown(results: Mapping[str, Any]) -> str:
 
 
 def sample(folders: Sequence[str]) -> dict[str, Any]:
-    """Compare each generated set with the scenes of WOMD in some folders, and print that."""
-    real = measured("the scenes of WOMD", ",".join(map(str, score.real_scenes(folders))))
+    """Compare each generated set with the scenes of WOMD in some folders, and print the result."""
+    real = measure_set("the scenes of WOMD", ",".join(map(str, score.real_scenes(folders))))
     results: dict[str, Any] = {"real": len(real.scenes), "generated": {}}
     for name, scenes in GENERATED.items():
-        own = measured(name, scenes)
+        own = measure_set(name, scenes)
         rows = compare.rows_of(own, real)
         within = compare.chance(len(own.scenes), len(real.scenes))
         results["generated"][name] = {"scenes": len(own.scenes), "within": within, "rows": rows}
@@ -63,7 +63,7 @@ def sample(folders: Sequence[str]) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, keep the result; return the exit status."""
+    """Run the benchmark and return the exit status."""
     raw = argparse.RawDescriptionHelpFormatter
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     folders = "folder with scenes of WOMD; may be given again"

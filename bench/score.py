@@ -1,21 +1,21 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Measure the score of a driver against the minutes of training, on scenes it was not trained on.
+"""Measure the score of a driver over the minutes of training, on scenes not used in training.
 
     python bench/score.py                               the default run: 7 minutes on two cores
     python bench/score.py --real DIR --seeds 3          also scenes of WOMD, three seeds
     python bench/score.py runs/NAME --real DIR          the checkpoints of a run, without training
 
 The clock starts before the trainer is made: starting workers and compiling scenes count, imports do
-not. At each time the policy is copied, which takes milliseconds, after the last update that ends
-before it. The copies are evaluated when the training is over. The step size falls over all of
+not. For each time the policy is copied, which takes milliseconds, after the last update that ends
+before it. The copies are evaluated after the training. The learning rate decreases over all of
 --minutes, so after 5 minutes a run of 5 minutes scores better than one of 30. Baselines are
 evaluated on the same scenes. Runs in the learner.
 
-Real scenes are those of the Waymo Open Motion Dataset, which have their shard's name. They are
-identified by number: their place in the sorted list of all file names, from 1. The results have all
-seeds together as `pooled`: means over seeds, and 95 % intervals by bootstrap over scenes, since
-cars of one scene succeed or fail together.
+Real scenes are those of the Waymo Open Motion Dataset, whose names contain that of their shard.
+They are identified by number: their position in the sorted list of all file names, from 1. The
+results of all seeds are joined as `pooled`: means over seeds, and 95 % intervals by bootstrap over
+scenes, since cars of one scene succeed or fail together.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TRAINED, HELD_OUT, REAL = "training scenes", "held-out", "real"
-# DEFAULT_COUNT scenes, enough for an evaluation; "generated:N" begins with the same ones.
+# DEFAULT_COUNT scenes are enough for an evaluation; "generated:N" begins with the same ones.
 GENERATED = "generated"
-CURVE = "1,2,3,5,7"  # Minutes after which the policy is evaluated, unless --at is given.
-# Scores by minutes, of runs that were trained on generated scenes.
+CURVE = "1,2,3,5,7"  # Minutes after which the policy is evaluated, unless --at is set.
+# Targets by minutes, for runs that were trained on generated scenes.
 WANTED = {7.0: {HELD_OUT: 0.85, REAL: 0.80}, 30.0: {HELD_OUT: 0.93, REAL: 0.88}}
 BASELINES = "lane-follow,idm,log"
-LINES = {"lane-follow": ":", "idm": "-.", "log": "--"}  # How baselines are drawn.
-SEED = 0  # Of evaluations, and of the bootstrap.
+LINES = {"lane-follow": ":", "idm": "-.", "log": "--"}  # Line styles of baselines.
+SEED = 0  # Seed of evaluations and of the bootstrap.
 WOMD = re.compile(
     r"tfrecord-\d+-of-\d+_\w+\.json"
-)  # Other scenes in a folder, such as CARLA's, are no real ones.
-DRAWS = 10_000  # Of the bootstrap.
+)  # Other scenes in a folder, such as CARLA's, are not real ones.
+DRAWS = 10_000  # Samples of the bootstrap.
 DRIVER = "driver"
 CURVE_POINTS = 300
 COLOURS = {TRAINED: "#009E73", HELD_OUT: "#0072B2", REAL: "#D55E00"}
@@ -77,8 +77,12 @@ COLOURS = {TRAINED: "#009E73", HELD_OUT: "#0072B2", REAL: "#D55E00"}
 
 @dataclasses.dataclass(frozen=True)
 class Moment:
-    """A run at one of the times. minutes: the given time; seconds: on the clock; score: in
-    training, with drawn actions.
+    """The state of a run at one of the times.
+
+    Attributes:
+        minutes: the nominal time.
+        seconds: the actual time.
+        score: score in training, with sampled actions.
     """
 
     minutes: float
@@ -89,8 +93,9 @@ class Moment:
 
 
 class Watch(Dashboard):
-    """Copies the policies at the given times and stops the run at the last one. Takes the place of
-    a dashboard.
+    """A replacement of the dashboard that copies the policies at several times.
+
+    It stops the run at the last time.
     """
 
     def __init__(
@@ -102,10 +107,10 @@ class Watch(Dashboard):
         self.moments: list[Moment] = []
         self.curve: list[dict[str, float | None]] = []
         self.begin = clock()
-        self.before_s: float | None = None  # When the update before this one ended.
+        self.before_s: float | None = None  # The end of the previous update.
 
     def show(self, metrics: Mapping[str, float], progress: float) -> None:
-        """After an update, copy the policies if another update would end too late."""
+        """Copy the policies after an update if the next one would end too late."""
         assert self.trainer is not None
         seconds, score = self.clock() - self.begin, metrics.get(self.metric)
         update_s = 0.0 if self.before_s is None else seconds - self.before_s
@@ -121,7 +126,7 @@ class Watch(Dashboard):
 
 
 def score_sample(run: runs.Run, options: argparse.Namespace, seed: int) -> dict[str, Any]:
-    """Train for --minutes, then evaluate the policy of each time on all sets of scenes."""
+    """Train for --minutes, then evaluate the policies of all times on all sets of scenes."""
     with tempfile.TemporaryDirectory(prefix="puffervec-score-") as folder:
         config = runs.config_of(run, options.device, 60 * options.minutes, seed).merged(
             {"log": {"folder": folder}}
@@ -139,7 +144,7 @@ def score_sample(run: runs.Run, options: argparse.Namespace, seed: int) -> dict[
     return {
         "facts": facts,
         "seed": seed,
-        "trained_on": shown(config.env.scenes),
+        "trained_on": without_paths(config.env.scenes),
         "start_s": start_s,
         "moments": [
             moment_row(moment, config, sets, device, rows, options.episodes)
@@ -153,27 +158,30 @@ def score_sample(run: runs.Run, options: argparse.Namespace, seed: int) -> dict[
 def times_of(options: argparse.Namespace) -> list[float]:
     """Return the minutes after which the policy is evaluated: those of --at, and the end.
 
-    Raises: ConfigError for bad times and for times after the end.
+    Raises: ConfigError: a bad time, or one after the end.
     """
     try:
-        found = {float(text) for text in options.at.split(",") if text}
+        moments = {float(text) for text in options.at.split(",") if text}
     except ValueError:
         raise ConfigError(
             f"--at is {options.at!r}: give minutes, separated by commas, such as 5,30"
         ) from None
-    if not options.minutes > 0 or not all(0 < minutes <= options.minutes for minutes in found):
+    if not options.minutes > 0 or not all(0 < minutes <= options.minutes for minutes in moments):
         raise ConfigError(
             f"--at is {options.at!r}: give minutes above 0, up to --minutes, which is "
             f"{options.minutes:g}"
         )
-    return sorted(found | {options.minutes})
+    return sorted(moments | {options.minutes})
 
 
 def scene_sets(config: TrainConfig, real: str | Sequence[str] | None) -> dict[str, str]:
     """Return the sets of scenes to evaluate on, by name, as values of the env's setting `scenes`.
 
-    Args: real: folders with real scenes, which count as one set.
-    Raises: ConfigError: these have no scene of WOMD, or two of the same name.
+    Args:
+        real: folders with real scenes, which form one set.
+
+    Raises:
+        ConfigError: they have no scene of WOMD, or two with the same name.
     """
     scenes = config.env.scenes
     sets = {TRAINED: ",".join(_fewer(name) for name, _ in sets_of(scenes)), HELD_OUT: "held-out"}
@@ -186,18 +194,18 @@ def scene_sets(config: TrainConfig, real: str | Sequence[str] | None) -> dict[st
 
 
 def real_scenes(folders: Sequence[str]) -> list[Path]:
-    """Return the scenes of WOMD in some folders, sorted by file name: the first is number 1.
+    """Return the scenes of WOMD in some folders, sorted by file name; the first is number 1.
 
     Raises: ConfigError: there are none, or two have the same name.
     """
-    found = [
+    paths = [
         path
         for folder in folders
         for path in Path(folder).glob("*.json")
         if WOMD.fullmatch(path.name)
     ]
-    names = [path.name for path in found]
-    if not found:
+    names = [path.name for path in paths]
+    if not paths:
         raise ConfigError(
             f"--real {' '.join(folders)}: no scene of WOMD there, such as "
             "tfrecord-00002-of-01000_407.json"
@@ -207,21 +215,21 @@ def real_scenes(folders: Sequence[str]) -> list[Path]:
         raise ConfigError(
             f"--real {' '.join(folders)}: {twice} is in two of them: name each folder once"
         )
-    return sorted(found, key=lambda path: path.name)
+    return sorted(paths, key=lambda path: path.name)
 
 
 def _fewer(scenes: str) -> str:
-    """Return a set of scenes, or of many generated ones the first ones."""
+    """Return a set of scenes; if it has many generated scenes, only the first ones."""
     name, _, count = scenes.partition(":")
     return name if name in EVALUATED_ON and int(count or 0) > DEFAULT_COUNT else scenes
 
 
 def is_generated(scenes: str) -> bool:
-    """True for "generated", "streets", with ":N" or without, and several of these."""
+    """Return whether `scenes` is "generated" or "streets", with or without ":N", or several."""
     return all(name.partition(":")[0] in EVALUATED_ON for name, _ in sets_of(scenes))
 
 
-def shown(scenes: str) -> str:
+def without_paths(scenes: str) -> str:
     """Return `scenes` for tables and JSON, without paths."""
     return scenes if is_generated(scenes) or scenes == "held-out" else "a folder of scenes"
 
@@ -234,24 +242,26 @@ def moment_row(
     rows: Mapping[str, PolicyRows],
     episodes: int,
 ) -> dict[str, Any]:
-    """Evaluate a moment: the likeliest actions, shaping rewards off. Rates come with 95 % intervals
-    over scenes.
+    """Evaluate a moment, with the most probable actions and without shaping rewards.
+
+    Rates have 95 % intervals over scenes.
     """
     actor = ev.PolicyActor(moment.policies, device, deterministic=True, seed=SEED, rows=rows)
-    found = {name: evaluated(actor, config, scenes, episodes) for name, scenes in sets.items()}
+    evaluations = {name: evaluate(actor, config, scenes, episodes) for name, scenes in sets.items()}
     return {
         "minutes": moment.minutes,
         "seconds": moment.seconds,
         "agent_steps": moment.agent_steps,
         "score_in_training": moment.score,
-        "evaluations": found,
-        "gaps": gaps(found),
+        "evaluations": evaluations,
+        "gaps": gaps(evaluations),
     }
 
 
-def evaluated(actor: Actor, config: TrainConfig, scenes: str, episodes: int) -> dict[str, Any]:
-    """Evaluate an actor on a set of scenes: the total of the report, and the agents' median peak
-    lateral acceleration.
+def evaluate(actor: Actor, config: TrainConfig, scenes: str, episodes: int) -> dict[str, Any]:
+    """Evaluate an actor on a set of scenes.
+
+    The result has the total of the report, and the agents' median peak lateral acceleration.
     """
     result = drive.evaluate(
         actor, dataclasses.replace(config.env, scenes=scenes), episodes=episodes, seed=SEED
@@ -267,52 +277,55 @@ def evaluated(actor: Actor, config: TrainConfig, scenes: str, episodes: int) -> 
     }
 
 
-def pooled(samples: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return rates of all samples together, by who drove and by set of scenes, each with `NAME_95`.
+def pool(samples: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the rates of all samples together, by driver and set of scenes, each with `NAME_95`.
 
     The driver is that of each sample's last moment; baselines are those of the first sample. Sets
-    of which samples have different scenes, as training scenes may be, are left out.
+    whose scenes differ between samples, such as training scenes, are excluded.
     """
     drivers = [sample["moments"][-1]["evaluations"] for sample in samples]
-    found = {DRIVER: drivers, **{who: [sets] for who, sets in samples[0]["baselines"].items()}}
+    groups = {DRIVER: drivers, **{who: [sets] for who, sets in samples[0]["baselines"].items()}}
     return {
         who: {
-            where: _pooled([one[where]["by_scene"] for one in evaluations])
+            where: _pool_tables([one[where]["by_scene"] for one in evaluations])
             for where in evaluations[0]
             if len(
                 {str(one.get(where, {}).get("by_scene", {}).get("agents")) for one in evaluations}
             )
             == 1
         }
-        for who, evaluations in found.items()
+        for who, evaluations in groups.items()
     }
 
 
-def _pooled(tables: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, Any]:
-    """Return rates over the agents of all scenes, means over tables, with 95 % intervals by
-    bootstrap over scenes.
+def _pool_tables(tables: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, Any]:
+    """Return rates over the agents of all scenes, as means over tables.
 
-    Args: tables: one per seed: of each scene the agents, and how many of them count for each rate.
+    The 95 % intervals come from a bootstrap over scenes.
+
+    Args:
+        tables: one per seed, with the number of agents of each scene, and the number of agents that
+            count for each rate.
     """
     agents = np.array(tables[0]["agents"], dtype=np.float64)
-    drawn = np.random.default_rng(SEED).integers(0, len(agents), (DRAWS, len(agents)))
-    sums = agents[drawn].sum(axis=1)
-    found: dict[str, Any] = {
+    draws = np.random.default_rng(SEED).integers(0, len(agents), (DRAWS, len(agents)))
+    sums = agents[draws].sum(axis=1)
+    result: dict[str, Any] = {
         "scenes": int((agents > 0).sum()),
         "agents": int(agents.sum()),
         "seeds": len(tables),
     }
     for name in drive.RATES:
         hits = np.mean([table[name] for table in tables], axis=0)
-        found[name] = float(hits.sum() / agents.sum())
-        rates = hits[drawn].sum(axis=1)[sums > 0] / sums[sums > 0]
-        found[f"{name}_95"] = [float(end) for end in np.percentile(rates, (2.5, 97.5))]
-        found[f"{name}_by_seed"] = [float(np.sum(table[name]) / agents.sum()) for table in tables]
-    return found
+        result[name] = float(hits.sum() / agents.sum())
+        rates = hits[draws].sum(axis=1)[sums > 0] / sums[sums > 0]
+        result[f"{name}_95"] = [float(end) for end in np.percentile(rates, (2.5, 97.5))]
+        result[f"{name}_by_seed"] = [float(np.sum(table[name]) / agents.sum()) for table in tables]
+    return result
 
 
-def show_pooled(found: Mapping[str, Mapping[str, Any]]) -> None:
-    """Print what all seeds come to, beside the baselines."""
+def show_pooled(rates_by_driver: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print the rates of all seeds together, and those of the baselines."""
     rows = [
         (
             who,
@@ -321,29 +334,27 @@ def show_pooled(found: Mapping[str, Mapping[str, Any]]) -> None:
             str(one["agents"]),
             *(_rate_95(one, name) for name in drive.RATES),
         )
-        for who, sets in found.items()
+        for who, sets in rates_by_driver.items()
         for where, one in sets.items()
     ]
     title = "all seeds: means over agents with 95 % intervals by bootstrap over scenes"
     common.print_table(title, ("who", "scenes", "seeds", "agents", *drive.RATES), rows)
 
 
-def _rate_95(found: Mapping[str, Any], key: str) -> str:
-    low, high = found[f"{key}_95"]
-    return f"{found[key]:.3f} [{low:.2f}, {high:.2f}]"
+def _rate_95(rates: Mapping[str, Any], key: str) -> str:
+    low, high = rates[f"{key}_95"]
+    return f"{rates[key]:.3f} [{low:.2f}, {high:.2f}]"
 
 
 def baseline_rows(
     options: argparse.Namespace, config: TrainConfig, sets: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Evaluate the baselines that were asked for on all sets but those of the training, by name and
-    set.
-    """
+    """Evaluate the chosen baselines on all sets except the training scenes, by name and set."""
     names = [name for name in (getattr(options, "baselines", None) or "").split(",") if name]
     others = {where: scenes for where, scenes in sets.items() if where != TRAINED}
     return {
         name: {
-            where: evaluated(drive.baseline(name, SEED), config, scenes, 1)
+            where: evaluate(drive.baseline(name, SEED), config, scenes, 1)
             for where, scenes in others.items()
         }
         for name in names
@@ -351,15 +362,17 @@ def baseline_rows(
 
 
 def gaps(evaluations: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """Return how much higher the score is on the training scenes than on each of the other sets."""
+    """Return the difference between the score on the training scenes and that on each other set."""
     first = evaluations[TRAINED]["score"]
-    return {name: first - found["score"] for name, found in evaluations.items() if name != TRAINED}
+    return {name: first - rates["score"] for name, rates in evaluations.items() if name != TRAINED}
 
 
-def kept_sample(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Evaluate all checkpoints that a run has kept.
+def sample_checkpoints(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Evaluate all checkpoints of a run.
 
-    Raises: CheckpointError: there are none. ConfigError: it is no run of drive.
+    Raises:
+        CheckpointError: there are none.
+        ConfigError: the run is not one of drive.
     """
     lines = list(read_metrics(folder / METRICS_FILE)) if (folder / METRICS_FILE).exists() else []
     checkpoints = sorted(path for path in folder.glob(f"{CHECKPOINTS}/*") if path.name.isdigit())
@@ -367,7 +380,7 @@ def kept_sample(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         raise CheckpointError(
             f"{folder}: no run with checkpoints: give a run folder, such as runs/NAME"
         )
-    device, moments, found = choose_device(options.device), [], None
+    device, moments, last = choose_device(options.device), [], None
     for path in checkpoints:
         run, policies = ev.load_policies(path, device)
         config, spec, rows = run.config, run.spec, run.rows
@@ -387,13 +400,13 @@ def kept_sample(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
             runs.floats_of(spec),
             sum(p.numel() for policy in policies.values() for p in policy.parameters()),
         )
-        found = (
+        last = (
             config,
             sets,
             dict(zip(runs.FACTS, (*facts, config.train.update_epochs), strict=True)),
         )
-    assert found is not None
-    config, sets, named = found
+    assert last is not None
+    config, sets, named = last
     curve = [
         {"minutes": line[ELAPSED_S] / 60, "agent_steps": line[STEP], "score": line.get("env/score")}
         for line in lines
@@ -401,7 +414,7 @@ def kept_sample(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     return {
         "facts": named,
         "seed": config.train.seed,
-        "trained_on": shown(config.env.scenes),
+        "trained_on": without_paths(config.env.scenes),
         "moments": moments,
         "baselines": baseline_rows(options, config, sets),
         "curve": curve[:: max(1, math.ceil(len(curve) / CURVE_POINTS))],
@@ -409,19 +422,19 @@ def kept_sample(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure_score(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
-    """Return a sample per seed, and how much of the machine others took.
+    """Return a sample per seed, and the share of foreign load.
 
-    Raises: ConfigError for bad times.
+    Raises: ConfigError: a bad time.
     """
     times_of(options)
     worst = 0.0
     samples = []
     for seed in range(1, options.seeds + 1):
         note(f"drive: seed {seed}, {options.minutes:g} minutes and the evaluations")
-        found, foreign = common.foreign_load(
+        sample, foreign = common.foreign_load(
             functools.partial(score_sample, runs.RUNS["drive"], options, seed)
         )
-        samples.append(found)
+        samples.append(sample)
         worst = max(worst, foreign)
     return {"drive": samples}, worst
 
@@ -430,7 +443,7 @@ def measure_score(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any
 
 
 def show_score(results: Mapping[str, Any]) -> None:
-    """Print a line per run, time and set of scenes, then the targets and the gaps."""
+    """Print a line per run, time and set of scenes, then targets and gaps."""
     rows, notes = [], []
     for name, samples in results.items():
         for sample in samples:
@@ -448,8 +461,8 @@ def show_score(results: Mapping[str, Any]) -> None:
                 notes += verdicts(name, sample, moment)
             rows += [
                 line
-                for who, found in sample.get("baselines", {}).items()
-                for line in _baseline_lines(who, found)
+                for who, evaluations in sample.get("baselines", {}).items()
+                for line in _baseline_lines(who, evaluations)
             ]
     columns = (
         "run", "scenes", "min", "agent-steps", "score", "goal",
@@ -480,42 +493,45 @@ def _lines(
             *["-"] * 7,
         )
     ]
-    for where, found in moment["evaluations"].items():
-        lines.append((run, f"{where} ({found['scenes']})", *head, *_cells(found)))
+    for where, rates in moment["evaluations"].items():
+        lines.append((run, f"{where} ({rates['scenes']})", *head, *_cells(rates)))
     return lines
 
 
-def _cells(found: Mapping[str, Any]) -> tuple[str, ...]:
-    rates = (_rate(found, key) for key in ("score", "goal", "collision", "offroad"))
+def _cells(rates_by_name: Mapping[str, Any]) -> tuple[str, ...]:
+    rates = (_rate(rates_by_name, key) for key in ("score", "goal", "collision", "offroad"))
     more = (
-        common.number(found.get(key)) for key in ("comfortable", "goal_time", "median_peak_lateral")
+        common.number(rates_by_name.get(key))
+        for key in ("comfortable", "goal_time", "median_peak_lateral")
     )
-    return (*rates, *more, str(found["agents"]))
+    return (*rates, *more, str(rates_by_name["agents"]))
 
 
-def _baseline_lines(who: str, found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def _baseline_lines(who: str, evaluations: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [
-        (who, f"{where} ({one['scenes']})", "-", "-", *_cells(one)) for where, one in found.items()
+        (who, f"{where} ({one['scenes']})", "-", "-", *_cells(one))
+        for where, one in evaluations.items()
     ]
 
 
-def _rate(found: Mapping[str, Any], key: str) -> str:
-    return _rate_95(found, key) if key == "score" else f"{found[key]:.3f}"
+def _rate(rates: Mapping[str, Any], key: str) -> str:
+    return _rate_95(rates, key) if key == "score" else f"{rates[key]:.3f}"
 
 
 def verdicts(name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]) -> list[str]:
-    """Return lines for a moment: whether targets were met, which baselines are clearly behind, gaps
-    between sets.
+    """Return lines about a moment.
+
+    They contain targets, the baselines that are clearly behind, and gaps between sets.
     """
     at = f"{name}, seed {sample['seed']}, {moment['minutes']:g} min"
     lines = []
-    for where, found in moment["evaluations"].items():
-        wanted = WANTED.get(moment["minutes"], {}).get(where)
-        if wanted is not None and is_generated(sample["trained_on"]):
-            word = "met" if found["score"] >= wanted else "MISSED"
-            lines.append(f"{at}: {where} {_rate(found, 'score')}, wanted {wanted:.2f}: {word}")
+    for where, rates in moment["evaluations"].items():
+        target = WANTED.get(moment["minutes"], {}).get(where)
+        if target is not None and is_generated(sample["trained_on"]):
+            word = "met" if rates["score"] >= target else "MISSED"
+            lines.append(f"{at}: {where} {_rate(rates, 'score')}, wanted {target:.2f}: {word}")
         for who, results in sample.get("baselines", {}).items():
-            if where in results and results[where]["score_95"][1] < found["score_95"][0]:
+            if where in results and results[where]["score_95"][1] < rates["score_95"][0]:
                 lines.append(
                     f"{at}: {where}: {who} {_rate(results[where], 'score')} is clearly behind"
                 )
@@ -535,7 +551,7 @@ def panels(results: Mapping[str, Any]) -> list[runs.Panel]:
 
 
 def draw_score(title: str, sample: Mapping[str, Any], axis: Axes) -> None:
-    """Draw the score while training as a curve, and evaluations as points with intervals."""
+    """Draw the score in training as a curve, and evaluations as points with intervals."""
     curve = [point for point in sample["curve"] if point["score"] is not None]
     axis.plot(
         [p["minutes"] for p in curve],
@@ -545,14 +561,14 @@ def draw_score(title: str, sample: Mapping[str, Any], axis: Axes) -> None:
     )
     spread = 0.006 * max(
         moment["minutes"] for moment in sample["moments"]
-    )  # Side by side: none hides another.
+    )  # Next to each other, so that none hides another.
     for place, where in enumerate(sample["moments"][0]["evaluations"]):
-        found = [moment["evaluations"][where] for moment in sample["moments"]]
+        rates = [moment["evaluations"][where] for moment in sample["moments"]]
         x = [moment["minutes"] + place * spread for moment in sample["moments"]]
-        middle = [one["score"] for one in found]
-        ends = [[m - one["score_95"][0] for m, one in zip(middle, found, strict=True)],
-                [one["score_95"][1] - m for m, one in zip(middle, found, strict=True)]]  # fmt: skip
-        label = f"{where} ({found[0]['scenes']} scenes), 95 %"
+        middle = [one["score"] for one in rates]
+        ends = [[m - one["score_95"][0] for m, one in zip(middle, rates, strict=True)],
+                [one["score_95"][1] - m for m, one in zip(middle, rates, strict=True)]]  # fmt: skip
+        label = f"{where} ({rates[0]['scenes']} scenes), 95 %"
         colour = COLOURS[where]
         axis.errorbar(
             x, middle, yerr=ends, fmt="o-", linewidth=0.8, capsize=3, color=colour, label=label
@@ -576,7 +592,7 @@ def draw_score(title: str, sample: Mapping[str, Any], axis: Axes) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the flags of the command."""
+    """Return the parser of the command line."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -595,31 +611,34 @@ def parser() -> argparse.ArgumentParser:
         f"{CURVE})",
     )
     flags.add_argument(
-        "--cores", type=int, default=2, help="of training and evaluations (default: %(default)s)"
+        "--cores",
+        type=int,
+        default=2,
+        help="cores for training and evaluations (default: %(default)s)",
     )
-    flags.add_argument("--scenes", help="what to train on (default: the preset's)")
+    flags.add_argument("--scenes", help="training scenes (default: the preset's)")
     flags.add_argument(
         "--real",
         action="append",
-        help="also evaluate on the WOMD scenes of this folder; may be given again",
+        help="also evaluate on the WOMD scenes of this folder; repeatable",
     )
     flags.add_argument(
         "--baselines",
         default=BASELINES,
-        help='on the same scenes; "" for none (default: %(default)s)',
+        help='baselines on the same scenes; "" for none (default: %(default)s)',
     )
     flags.add_argument(
-        "--episodes", type=int, default=1, help="of an evaluation, per scene (default: %(default)s)"
+        "--episodes", type=int, default=1, help="episodes per scene (default: %(default)s)"
     )
     flags.add_argument(
         "--seeds", type=int, default=1, help="trainings, one after another (default: %(default)s)"
     )
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
-    flags.add_argument("--png", type=Path, help="where the plot goes (default: beside the JSON)")
+    flags.add_argument("--png", type=Path, help="path of the plot (default: next to the JSON)")
     flags.add_argument(
         "--json",
         type=Path,
-        help="where the results go (default: bench/results/<CPU>/<day>-score.json)",
+        help="path of the results (default: bench/results/<CPU>/<day>-score.json)",
     )
     return flags
 
@@ -641,13 +660,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"--baselines has {unknown[0]!r}: use some of {', '.join(drive.BASELINES)}"
             )
         if options.run:
-            results: Any = {path.name: [kept_sample(path, options)] for path in options.run}
-            foreign: float | None = None  # nobody knows what the training of a run had beside it
+            results: Any = {path.name: [sample_checkpoints(path, options)] for path in options.run}
+            foreign: float | None = None  # The load during the training is unknown.
         else:
             results, foreign = measure_score(options, progress)
         progress.clear()
         show_score(results)
-        together = pooled([sample for samples in results.values() for sample in samples])
+        together = pool([sample for samples in results.values() for sample in samples])
         show_pooled(together)
         runs.draw_beside(panels(results), options, "score")
     except (PuffervecError, OSError) as error:
@@ -661,8 +680,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def use_cores(count: int) -> None:
-    """Keep this process, and those that it starts, to the first cores that it may use. Raises:
-    ConfigError: none.
+    """Restrict this process and those that it starts to its first usable cores.
+
+    Raises:
+        ConfigError: `count` is below 1.
     """
     if count < 1:
         raise ConfigError(f"--cores is {count}: give 1 or more")

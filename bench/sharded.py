@@ -7,9 +7,9 @@
     python bench/sharded.py --device cuda --size xl --ranks 1 2    two GPUs, published sizes
 
 Strong scaling: the same picture on more ranks. Weak scaling: a picture whose width grows with the
-number of ranks. Both also with activations computed again in the backward pass (`keep_every`).
-Memory is the peak of the tensors of forward and backward on a rank, without weights, gradients and
-optimizer state. A step is forward, loss, backward and AdamW. Each repeat starts all processes anew.
+number of ranks. Both are also measured with activation checkpointing (`keep_every`). Memory is the
+peak of the tensors of forward and backward on a rank, without weights, gradients and optimizer
+state. A step is forward, loss, backward and AdamW. Each repeat starts new processes.
 
 The published figures are those of NVIDIA and NIO for ConvNeXt-XL, 350 M parameters, with DTensor
 and pictures (7, 3, 512, W) on GPUs. They are shown for comparison and were not measured here.
@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common
 
-# Of the network: depths, dims; of the pictures: batch, height, width on one rank.
+# Depths and dims of the network, and batch, height and width on one rank of the pictures.
 SIZES: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, int, int]]] = {
     "small": ((2, 2, 4, 2), (16, 32, 64, 128), (4, 128, 256)),
     "tiny": ((1, 1), (8, 16), (1, 32, 64)),
@@ -41,7 +41,7 @@ SIZES: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, int, int]]] 
 }
 KEPT = {"all kept": 0, "computed again": 4}
 SCALING = ("strong", "weak")
-PUBLISHED = (  # ranks, W, computed again, GiB, ms
+PUBLISHED = (  # Ranks, W, activation checkpointing, GiB, ms.
     (1, 1024, False, 43.28, 723),
     (1, 1024, True, 11.89, 934),
     (2, 2048, True, None, 937),
@@ -53,7 +53,7 @@ LONGEST_S = 580
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the flags."""
+    """Parse the flags."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -116,22 +116,20 @@ def rank_job(options: argparse.Namespace) -> None:
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
     mesh = init_device_mesh(options.device, (int(os.environ["WORLD_SIZE"]),))
-    found = {
-        f"{scaling}, {kept}": variant(options, mesh, device, scaling, KEPT[kept])
+    result = {
+        f"{scaling}, {activations}": variant(options, mesh, device, scaling, KEPT[activations])
         for scaling in SCALING
-        for kept in KEPT
+        for activations in KEPT
     }
     if dist.get_rank() == 0:
-        print(json.dumps(found))
+        print(json.dumps(result))
     dist.destroy_process_group()
 
 
 def variant(
     options: argparse.Namespace, mesh: Any, device: Any, scaling: str, keep_every: int
 ) -> dict[str, float]:
-    """Train some steps; return seconds per step and bytes per rank, of the slowest and of the
-    fullest rank.
-    """
+    """Train some steps; return the seconds per step of the slowest rank and the most bytes."""
     import torch
     import torch.distributed as dist
 
@@ -153,7 +151,7 @@ def variant(
         dist.barrier()
         begin = time.perf_counter()
         optimizer.zero_grad(set_to_none=False)
-        if number == 1:  # Gradients are there by now; watching takes time.
+        if number == 1:  # Gradients exist by now, and the measurement of memory takes time.
             peak = peak_bytes(step, device)
             continue
         step()
@@ -171,7 +169,7 @@ def variant(
 
 
 def sample(options: argparse.Namespace, ranks: int) -> dict[str, dict[str, float]]:
-    """Start the ranks and return what they measured."""
+    """Start the ranks and return their measurements."""
     torchrun = [
         "-m",
         "torch.distributed.run",
@@ -197,39 +195,40 @@ def sample(options: argparse.Namespace, ranks: int) -> dict[str, dict[str, float
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"{ranks} ranks failed:\n{done.stderr[-2000:]}")
-    found: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def summary(
     results: Mapping[str, Sequence[Mapping[str, Mapping[str, float]]]],
 ) -> list[dict[str, Any]]:
-    """Return a row per variant and number of ranks: medians over the repeats, and ratios to one
-    rank.
+    """Return a row per variant and number of ranks.
+
+    It has medians over the repeats, and ratios to one rank.
     """
     rows = []
     for name in next(iter(results.values()))[0]:
         base = [run[name] for run in next(iter(results.values()))]
         for ranks, runs in results.items():
-            found = [run[name] for run in runs]
+            samples = [run[name] for run in runs]
             rows.append(
                 {
                     "variant": name,
                     "ranks": int(ranks),
-                    "width": int(found[0]["width"]),
-                    "step_ms": vars(common.figure(1e3 * run["step_s"] for run in found)),
+                    "width": int(samples[0]["width"]),
+                    "step_ms": vars(common.figure(1e3 * run["step_s"] for run in samples)),
                     "times_one_rank": vars(
-                        common.ratio([r["step_s"] for r in found], [r["step_s"] for r in base])
+                        common.ratio([r["step_s"] for r in samples], [r["step_s"] for r in base])
                     ),
-                    "peak_mib": found[0]["peak_bytes"] / MIB,
-                    "of_one_rank": found[0]["peak_bytes"] / base[0]["peak_bytes"],
+                    "peak_mib": samples[0]["peak_bytes"] / MIB,
+                    "of_one_rank": samples[0]["peak_bytes"] / base[0]["peak_bytes"],
                 }
             )
     return rows
 
 
 def markdown(results: Mapping[str, Any]) -> str:
-    """Return the table of docs/sharded.md. Args: results: of a JSON file."""
+    """Return the table of docs/sharded.md. Args: results: the results of a JSON file."""
     rows = []
     for row in results["measured"]:
         step, over = (str(common.Figure(**row[key])) for key in ("step_ms", "times_one_rank"))
@@ -239,8 +238,8 @@ def markdown(results: Mapping[str, Any]) -> str:
     return common.markdown((*columns, ">of one rank"), rows)
 
 
-def published() -> str:
-    """Return what was published for ConvNeXt-XL on GPUs as Markdown, and that it is not ours."""
+def published_table() -> str:
+    """Return the published figures of ConvNeXt-XL on GPUs as Markdown, with a note on them."""
     rows = [
         (list(KEPT)[again], str(ranks), str(width), str(ms), "" if gib is None else str(gib))
         for ranks, width, again, gib, ms in PUBLISHED
@@ -261,11 +260,11 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     colours = dict(zip(KEPT, ("#0072B2", "#D55E00"), strict=True))
     ranks = sorted({row["ranks"] for row in rows})
     for name in dict.fromkeys(row["variant"] for row in rows):
-        scaling, _, kept = name.partition(", ")
+        scaling, _, activations = name.partition(", ")
         own = [row for row in rows if row["variant"] == name]
         style: dict[str, Any] = {
             "ls": styles[scaling],
-            "color": colours[kept],
+            "color": colours[activations],
             "marker": "o",
             "label": name,
         }
@@ -285,7 +284,7 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark. Returns: the exit status."""
+    """Run the benchmark and return the exit status."""
     options = parse(arguments)
     if options.rank_job:
         rank_job(options)
@@ -307,7 +306,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         variants, options.repeats, lambda line: print(line, file=sys.stderr), options.attempts
     )
     rows = summary(runs.results)
-    print(f"{markdown({'measured': rows})}\n\n{published()}")
+    print(f"{markdown({'measured': rows})}\n\n{published_table()}")
     if options.png:
         draw(rows, options.png)
     common.finish(

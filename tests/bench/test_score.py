@@ -61,7 +61,7 @@ def test_policies_are_copied_at_the_last_update_that_ends_in_time() -> None:
 
 
 def canned(score_value: float) -> dict[str, Any]:
-    """What `score.evaluated` returns."""
+    """What `score.evaluate` returns."""
     found: dict[str, Any] = {
         "scenes": 2,
         "agents": 9,
@@ -99,11 +99,11 @@ def test_the_checkpoints_that_a_run_has_kept(
         run = trainer.folder.absolute()
     asked: list[tuple[str, str]] = []
 
-    def evaluated(actor: Any, config: TrainConfig, scenes: str, episodes: int) -> dict[str, Any]:
+    def evaluate(actor: Any, config: TrainConfig, scenes: str, episodes: int) -> dict[str, Any]:
         asked.append((type(actor).__name__, scenes))
         return canned({"PolicyActor": 0.8, "LaneFollowActor": 0.5}[type(actor).__name__])
 
-    monkeypatch.setattr(score, "evaluated", evaluated)
+    monkeypatch.setattr(score, "evaluate", evaluate)
     monkeypatch.setattr(score, "use_cores", lambda count: None)
     real = [tmp_path / "b" / "tfrecord-1-of-2_9.json", tmp_path / "a" / "tfrecord-2-of-2_c0.json"]
     for path in (*real, tmp_path / "a" / "carla_Town01_0.json"):
@@ -164,7 +164,7 @@ def test_seeds_are_pooled_with_intervals_over_scenes() -> None:
     samples = [
         {"moments": [{"evaluations": one}], "baselines": {"idm": first}} for one in (first, second)
     ]
-    found = score.pooled(samples)
+    found = score.pool(samples)
     driver, idm = found["driver"]["real"], found["idm"]["real"]
     assert (driver["scenes"], driver["agents"], driver["seeds"], idm["seeds"]) == (50, 200, 2, 1)
     assert driver["score"] == pytest.approx(0.5) and driver["score_by_seed"] == pytest.approx(
@@ -178,7 +178,7 @@ def test_seeds_are_pooled_with_intervals_over_scenes() -> None:
         0.4 + half, abs=0.03
     )
     other = {"real": {"by_scene": {**first["real"]["by_scene"], "agents": [1] * 100}}}
-    apart = score.pooled([samples[0], {"moments": [{"evaluations": other}], "baselines": {}}])
+    apart = score.pool([samples[0], {"moments": [{"evaluations": other}], "baselines": {}}])
     assert apart["driver"] == {}, "rates over different agents are not put together"
 
 

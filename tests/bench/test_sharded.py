@@ -29,7 +29,7 @@ def test_rows_and_tables() -> None:
         and two["of_one_rank"] == 0.5
     )
     assert "| weak, all kept | 2 | 128 |" in sharded.markdown({"measured": [one, two]})
-    text = sharded.published()
+    text = sharded.published_table()
     assert "not measured here" in text and "| all kept | 1 | 1024 | 723 | 43.28 |" in text
 
 
