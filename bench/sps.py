@@ -7,12 +7,12 @@
     python bench/sps.py --envs tag_grid --workers 1,2,4    efficiency of the vector env
     python bench/sps.py --envs tag_grid --trace t.json --png t.png
 
-Efficiency is throughput / (cores x single-thread C loop on the same rows), measured in the same run
-with the same actions. "of ceiling" is throughput / that of one simultaneous such loop per core,
-each on its share of the envs: two cores together seldom do twice the work of one. Overlap is the
-time of a double-buffered iteration / (2 x the longer of: all cores simulating one half, policy on
-one half); 1.0 is perfect. Gain is rows per second over multiprocess without double buffering,
-repeat by repeat.
+Efficiency is throughput / (cores x throughput of a single-thread C loop on the same rows), measured
+in the same run with the same actions. "of ceiling" is throughput / that of simultaneous C loops,
+one per core, each with its share of the envs: two cores together seldom do twice the work of one.
+Overlap is the time of a double-buffered iteration / (2 x the longer of: all cores stepping one
+half, policy on one half); 1.0 is perfect. Gain is the ratio of rows per second to multiprocess
+without double buffering, repeat by repeat.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ COLUMNS = (
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """A workload with what is measured before the timed repeats.
+    """A workload with the measurements that precede the timed repeats.
 
     Attributes:
-        limit_s: seconds of one iteration of the C loop. policies: "none" and perhaps another.
+        limit_s: seconds of one iteration of the C loop.
+        policies: "none" and perhaps another one.
     """
 
     workload: Workload
@@ -81,7 +82,7 @@ class Prepared:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One line of the table; figures are None where they do not apply."""
+    """One line of the table; figures that do not apply are None."""
 
     env: str
     num_envs: int
@@ -103,8 +104,11 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """The results of one workload. limit_s: of the C loop. foreign: highest share of the machine
-    that others took.
+    """The results of one workload.
+
+    Attributes:
+        limit_s: seconds of one iteration of the C loop.
+        foreign: highest share of the machine that other processes took.
     """
 
     prepared: Prepared
@@ -123,12 +127,12 @@ def _median(samples: Sequence[float]) -> float:
 def choose_policies(
     options: argparse.Namespace, workload: Workload, drawn: Mapping[str, np.ndarray], limit_s: float
 ) -> tuple[PolicyChoice, ...]:
-    """Return the policies to run: none and the chosen one, with its time for one half."""
-    found = [PolicyChoice()]
+    """Return the policies to run: none, and the chosen one with its time for one half."""
+    choices = [PolicyChoice()]
     if options.policy == "torch":
         choice = PolicyChoice("torch", device=options.device, threads=options.torch_threads)
         with workload.make("serial", num_buffers=2) as vec:
-            found.append(
+            choices.append(
                 dataclasses.replace(
                     choice, half_s=time_policy(vec, lambda vec: choice.build(vec, drawn))
                 )
@@ -139,14 +143,14 @@ def choose_policies(
             measure_half(workload, drawn, usable_cores(), turns, turns // 4)
             for _ in range(CALIBRATIONS)
         ]
-        found.append(PolicyChoice("wait", half_s=_median(samples)))
+        choices.append(PolicyChoice("wait", half_s=_median(samples)))
     elif options.policy_ms is not None:
-        found.append(PolicyChoice("wait", half_s=options.policy_ms * 1e-3))
-    return tuple(found)
+        choices.append(PolicyChoice("wait", half_s=options.policy_ms * 1e-3))
+    return tuple(choices)
 
 
 def prepare(options: argparse.Namespace, workload: Workload) -> Prepared:
-    """Draw actions, count transitions, time the C loop once, choose the policies."""
+    """Draw actions, count transitions, time the C loop once, and choose the policies."""
     drawn = actions_of(workload)
     probe_s = c_loop(workload, drawn, 5, 2)
     turns = plan(options.seconds, probe_s, PolicyChoice())
@@ -183,7 +187,7 @@ def run(
     chosen: Sequence[Mode],
     note: Callable[[str], None],
 ) -> Measured:
-    """Run all variants in turns, the C loop among them."""
+    """Run all variants in turns, including the C loop."""
     workload, drawn, limit_s = prepared.workload, prepared.drawn, prepared.limit_s
     turns = plan(options.seconds, limit_s, PolicyChoice())
     variants: dict[str, Any] = {"limit": lambda: c_loop(workload, drawn, turns, turns // 4)}
@@ -264,7 +268,7 @@ def _row(
 
 
 def limit_row(measured: Measured) -> dict[str, Any]:
-    """Return the facts about the C loop, for the JSON."""
+    """Return the facts about the C loop for the JSON."""
     prepared, samples = measured.prepared, measured.limit_s.samples
     return {
         "env": prepared.workload.name,
@@ -333,7 +337,7 @@ def show(measured: Measured) -> None:
 
 
 def make_timelines(options: argparse.Namespace, prepared: Prepared) -> list[trace.Timeline]:
-    """Record some turns of single and of double buffering with a waiting policy."""
+    """Record some turns of single and double buffering with a waiting policy."""
     workload, drawn = prepared.workload, prepared.drawn
     waits = [policy for policy in prepared.policies if policy.kind != "none"]
     if waits:
@@ -365,7 +369,7 @@ def make_timelines(options: argparse.Namespace, prepared: Prepared) -> list[trac
 
 
 def write_traces(options: argparse.Namespace, prepared: Prepared, facts: Mapping[str, Any]) -> None:
-    """Write --trace and --png."""
+    """Write the files of --trace and --png."""
     timelines = make_timelines(options, prepared)
     if options.trace:
         document = trace.trace_events(timelines)
@@ -400,7 +404,7 @@ def _policy_ms(text: str) -> str | float:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the command's flags."""
+    """Return the parser of the command line."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -466,8 +470,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def workloads(options: argparse.Namespace) -> list[Workload]:
-    """Return the chosen workloads that can run; print which cannot."""
-    found = []
+    """Return the chosen workloads that can run; print the others."""
+    result = []
     for name in options.envs.split(","):
         kwargs = dict(options.env_kwargs)
         if name == "drive" and options.scenes:
@@ -476,10 +480,10 @@ def workloads(options: argparse.Namespace) -> list[Workload]:
         if reason := missing(workload):
             print(reason, file=sys.stderr)
         else:
-            found.append(workload)
-    if not found:
+            result.append(workload)
+    if not result:
         raise ConfigError("none of the envs can run here")
-    return found
+    return result
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -488,7 +492,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     facts, progress = common.machine(), common.Progress()
     words = options.modes.split(",") if options.modes else [""]
     chosen = [mode for mode in modes(options.workers) if any(word in mode.name for word in words)]
-    found: list[Measured] = []
+    results: list[Measured] = []
     document: dict[str, Any] = {}
     try:
         for workload in workloads(options):
@@ -500,21 +504,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     file=sys.stderr,
                 )
             progress(f"{workload.name}: preparing")
-            found.append(run(options, prepare(options, workload), fitting, progress))
+            results.append(run(options, prepare(options, workload), fitting, progress))
             progress.clear()
-            show(found[-1])
+            show(results[-1])
         if options.round_trip:
             settings = latency.Settings(options.seconds, options.repeats, options.attempts)
             document["round_trip"], _ = latency.run_and_show(settings, progress)
         if options.trace or options.png:
-            write_traces(options, found[0].prepared, facts)
+            write_traces(options, results[0].prepared, facts)
     except PuffervecError as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
-    document["limits"] = [limit_row(measured) for measured in found]
-    document["rows"] = [dataclasses.asdict(row) for measured in found for row in measured.rows]
-    common.finish("sps", options, facts, max(measured.foreign for measured in found), document)
+    document["limits"] = [limit_row(measured) for measured in results]
+    document["rows"] = [dataclasses.asdict(row) for measured in results for row in measured.rows]
+    common.finish("sps", options, facts, max(measured.foreign for measured in results), document)
     return 0
 
 

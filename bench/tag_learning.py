@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Check that both sides of Tag learn: train 2 taggers and 10 runners, then play random ones.
+"""Check that both sides of Tag learn: train 2 taggers and 10 runners, and compare with random ones.
 
     python bench/tag_learning.py    8.5 minutes of training on two cores, then four pairings
     python bench/tag_learning.py --minutes 2 --png tag_learning.png
@@ -10,13 +10,13 @@ First the taggers learn, against runners with their initial weights, which act a
 simultaneously, but then each side learns to beat the current opponent, and loses some of its skill
 against random ones.
 
-Settings of the env are those of WarpDrive's trainer test except for the length of an episode: 200
-steps, as in its Lightning tutorial, since in 500 random taggers catch half of the runners, so that
-no policy could catch three times as many. Seeds of the evaluation are not those of the training,
-and chose no setting. Actions are drawn, as in training. The pairings are also played from random
-starts, while the training only has one start.
+The settings of the env are those of WarpDrive's trainer test except for the length of an episode:
+200 steps, as in its Lightning tutorial, since in 500 steps random taggers catch half of the
+runners, so that no policy could catch three times as many. The seeds of the evaluation differ from
+those of the training and of the search for settings. Actions are sampled, as in training. The
+pairings are also played from random starts, while the training has only one start.
 
-Tags: runners caught in an episode. Survival: steps that a runner is in the game, mean of all
+Tags: runners caught in an episode. Survival: steps that a runner is in the game, as mean over all
 runners.
 """
 
@@ -71,9 +71,9 @@ SETTINGS: dict[str, Any] = {
 SHARE = {
     "tagger": 2 / 3,
     "runner": 1 / 3,
-}  # Of the minutes: to chase takes longer to learn than to flee.
+}  # Shares of the minutes: chasing takes longer to learn than fleeing.
 LEARNING = {"tagger": {"update_epochs": 4}, "runner": {"update_epochs": 1}}
-PAIRINGS = {  # Name: the policies that act at random.
+PAIRINGS = {  # The policies that act at random, by name.
     "trained, trained": (),
     "trained, random": ("runner",),
     "random, trained": ("tagger",),
@@ -87,7 +87,7 @@ COLOURS = {"tags": "#D55E00", "survival": "#0072B2"}
 def config_of(
     options: argparse.Namespace, folder: str, seed: int, side: str, tables: Mapping[str, Any]
 ) -> TrainConfig:
-    """Return the run in which one side learns. tables: what the other side is."""
+    """Return the config of the run in which one side learns. Args: tables: the other side's."""
     log = {"folder": folder, "name": side, "dashboard": "off"}
     budget = {
         "seed": seed,
@@ -101,8 +101,8 @@ def config_of(
     return config.merged({"policies": {side: LEARNING[side], **tables}})
 
 
-def trained(config: TrainConfig) -> dict[str, Any]:
-    """Train and return what became of it, with the run folder as `run`."""
+def train(config: TrainConfig) -> dict[str, Any]:
+    """Train; return facts about the training, with the run folder as `run`."""
     begin, used = time.perf_counter(), time.process_time()
     with Trainer(config) as trainer:
         trainer.train()
@@ -127,10 +127,8 @@ def trained(config: TrainConfig) -> dict[str, Any]:
 def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Train both sides with a seed and play all pairings."""
     with tempfile.TemporaryDirectory(prefix="puffervec-tag-") as folder:
-        taggers = trained(
-            config_of(options, folder, seed, "tagger", {"runner": {"to_train": False}})
-        )
-        runners = trained(
+        taggers = train(config_of(options, folder, seed, "tagger", {"runner": {"to_train": False}}))
+        runners = train(
             config_of(
                 options, folder, seed, "runner", {"tagger": {"opponent": str(taggers["run"])}}
             )
@@ -144,21 +142,21 @@ def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     }
     pairings = {where: play(own, policies, options.episodes) for where, own in starts.items()}
     training = {
-        side: {**found, "run": side} for side, found in (("tagger", taggers), ("runner", runners))
+        side: {**result, "run": side} for side, result in (("tagger", taggers), ("runner", runners))
     }
     return {
         "seed": seed,
         "training": training,
         "pairings": pairings,
-        "ratios": {where: ratios(found) for where, found in pairings.items()},
+        "ratios": {where: ratios(result) for where, result in pairings.items()},
     }
 
 
 def play(
     run: RunSpec, policies: Mapping[str, torch.nn.Module], episodes: int
 ) -> dict[str, dict[str, Any]]:
-    """Return tags and survival of each pairing, as mean and half the width of the 95 % interval."""
-    config, rows, found = run.config, run.rows, {}
+    """Play all pairings; return tags and survival as means and half widths of 95 % intervals."""
+    config, rows, results = run.config, run.rows, {}
     for number, (name, random) in enumerate(PAIRINGS.items()):
         seed = EVALUATION_SEED + 1000 * number
         learned = ev.PolicyActor(dict(policies), torch.device("cpu"), False, seed, rows)
@@ -166,23 +164,22 @@ def play(
             learned, {side: ev.RandomActor(seed + i) for i, side in enumerate(random)}, rows
         )
         rates = ev.evaluate_generic(config.target, config.env, actor, episodes, seed, num_envs=64)
-        found[name] = {key: list(rates[0].reported[key]) for key in WANTED}
-    return found
+        results[name] = {key: list(rates[0].reported[key]) for key in WANTED}
+    return results
 
 
-def ratios(found: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, float]:
-    """Return how many times as many runners trained taggers catch, and how many times as long
-    trained runners are in the game.
+def ratios(results: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, float]:
+    """Return the ratios of trained to random policies: in tags, and in survival.
 
     >>> one = {"tags": [6.0, 0.1], "survival": [80.0, 1.0]}
     >>> two = {"tags": [2.0, 0.1], "survival": [160.0, 1.0]}
     >>> ratios({"trained, random": one, "random, random": two, "trained, trained": two})
     {'tags': 3.0, 'survival': 2.0}
     """
-    against_random = found["trained, random"]
+    against_random = results["trained, random"]
     return {
-        "tags": against_random["tags"][0] / found["random, random"]["tags"][0],
-        "survival": found["trained, trained"]["survival"][0] / against_random["survival"][0],
+        "tags": against_random["tags"][0] / results["random, random"]["tags"][0],
+        "survival": results["trained, trained"]["survival"][0] / against_random["survival"][0],
     }
 
 
@@ -190,18 +187,18 @@ def ratios(found: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, floa
 
 
 def show(results: Sequence[Mapping[str, Any]]) -> None:
-    """Print the table of pairings, and whether what is wanted was reached."""
+    """Print the table of pairings, and whether the targets were reached."""
     rows, notes = [], []
     for one in results:
         for where, pairings in one["pairings"].items():
-            for name, found in pairings.items():
-                cells = (f"{found[key][0]:.2f} +- {found[key][1]:.2f}" for key in WANTED)
+            for name, result in pairings.items():
+                cells = (f"{result[key][0]:.2f} +- {result[key][1]:.2f}" for key in WANTED)
                 rows.append((str(one["seed"]), where, name, *cells))
-            for key, wanted in WANTED.items():
+            for key, target in WANTED.items():
                 ratio = one["ratios"][where][key]
-                word = "met" if ratio >= wanted else "MISSED"
+                word = "met" if ratio >= target else "MISSED"
                 notes.append(
-                    f"seed {one['seed']}, {where}: {key} x {ratio:.2f}, wanted {wanted}: {word}"
+                    f"seed {one['seed']}, {where}: {key} x {ratio:.2f}, wanted {target}: {word}"
                 )
         for side, run in one["training"].items():
             steps = common.number(run["agent_steps"])
@@ -217,7 +214,7 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def draw(one: Mapping[str, Any], path: Path) -> None:
-    """Write the picture: the course of the training, and the pairings."""
+    """Write a picture of the training and of the pairings."""
     from puffervec.commands.plot import new_figure, save
 
     figure = new_figure(10, 3.4)
@@ -232,7 +229,7 @@ def draw(one: Mapping[str, Any], path: Path) -> None:
 
 
 def draw_curves(axis: Axes, training: Mapping[str, Any]) -> None:
-    """Draw how many runners are caught while the taggers learn, and then while the runners do."""
+    """Draw the number of caught runners while the taggers learn, and then while the runners do."""
     since = 0.0
     for side, label in (("tagger", "taggers learn"), ("runner", "then runners learn")):
         curve = training[side]["curve"]
@@ -247,18 +244,18 @@ def draw_curves(axis: Axes, training: Mapping[str, Any]) -> None:
 
 
 def draw_pairings(
-    axis: Axes, found: Mapping[str, Mapping[str, Sequence[float]]], key: str, label: str
+    axis: Axes, results: Mapping[str, Mapping[str, Sequence[float]]], key: str, label: str
 ) -> None:
-    """Draw a bar per pairing, with the 95 % interval."""
-    names = [name.replace(", ", " /\n") for name in found]
-    means, halves = zip(*(one[key] for one in found.values()), strict=True)
+    """Draw a bar with a 95 % interval per pairing."""
+    names = [name.replace(", ", " /\n") for name in results]
+    means, halves = zip(*(one[key] for one in results.values()), strict=True)
     axis.bar(names, means, yerr=halves, color=COLOURS[key], capsize=3)
     axis.set(title=label, xlabel="taggers / runners")
     axis.tick_params(axis="x", labelsize=7)
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Read the flags."""
+    """Parse the flags."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -285,7 +282,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark. Returns: the exit status."""
+    """Run the benchmark and return the exit status."""
     options = parse(argv)
     try:
         facts, results, worst = runs.each_seed(options, sample)

@@ -21,13 +21,17 @@ from puffervec.system import extras
 from puffervec.vec.vector_env import VectorEnv
 
 HALVES = "AB"
-LEARNER, POLICY, FIRST_WORKER = 1, 2, 10  # Perfetto thread numbers
+LEARNER, POLICY, FIRST_WORKER = 1, 2, 10  # Thread numbers for Perfetto.
 
 
 @dataclass(frozen=True)
 class Span:
-    """One bar. track: "learner", "policy" or "worker N". half: 0 or 1. begin_ns, end_ns:
-    CLOCK_MONOTONIC.
+    """One bar of a timeline.
+
+    Attributes:
+        track: "learner", "policy" or "worker N".
+        half: 0 or 1.
+        begin_ns, end_ns: times by CLOCK_MONOTONIC.
     """
 
     track: str
@@ -39,8 +43,12 @@ class Span:
 
 @dataclass
 class Timeline:
-    """The spans of one way of stepping. title: for the picture; buffers: 1 or 2; rows_per_turn:
-    rows of a half.
+    """The spans of one mode of stepping.
+
+    Attributes:
+        title: title in the picture.
+        buffers: 1 or 2.
+        rows_per_turn: rows of a half.
     """
 
     title: str
@@ -57,17 +65,17 @@ class Timeline:
         return ["learner", "policy", *(f"worker {i}" for i in range(self.workers))]
 
     def turn_s(self) -> float:
-        """Mean seconds from one policy call to the next."""
+        """Return the mean seconds from one policy call to the next."""
         starts = [span.begin_ns for span in self.spans if span.track == "policy"]
         return (starts[-1] - starts[0]) * 1e-9 / (len(starts) - 1)
 
 
 def record(vec: VectorEnv, policy: Policy, turns: int, warmup: int, title: str) -> Timeline:
-    """Take turns and return their spans. A `recv` is due before and after."""
+    """Step some turns and return their spans. A `recv` is due before and after."""
     timeline = Timeline(title, vec.num_buffers, vec.num_workers, vec.agents_per_batch)
     members = [list(vec.rows.workers[half]) for half in range(vec.num_buffers)]
     clock = time.monotonic_ns
-    taken = []
+    stamped = []
     for index in range(warmup + turns):
         begin = clock()
         rows = vec.recv()
@@ -79,8 +87,8 @@ def record(vec: VectorEnv, policy: Policy, turns: int, warmup: int, title: str) 
         chosen = clock()
         vec.send(actions)
         if index >= warmup:
-            taken.append((half, begin, received, start, chosen, clock(), stamps))
-    for half, begin, received, start, chosen, sent, stamps in taken:
+            stamped.append((half, begin, received, start, chosen, clock(), stamps))
+    for half, begin, received, start, chosen, sent, stamps in stamped:
         name = timeline.half_name(half)
         timeline.spans += [
             Span("learner", f"recv {name}", half, begin, received),
@@ -102,11 +110,10 @@ def _thread(track: str) -> int:
 
 
 def trace_events(timelines: Sequence[Timeline]) -> dict[str, Any]:
-    """Return the document that https://ui.perfetto.dev and chrome://tracing read; each timeline is
-    a process that begins at 0.
+    """Return the document for https://ui.perfetto.dev and chrome://tracing.
 
-    Source: "Trace Event Format", complete events (ph X) with ts and dur in microseconds, metadata
-        events (ph M) for names.
+    Each timeline is a process that begins at 0. Source: "Trace Event Format", complete events (ph
+    X) with ts and dur in microseconds, metadata events (ph M) for names.
     """
     events: list[dict[str, Any]] = []
     for pid, timeline in enumerate(timelines, start=1):
@@ -158,16 +165,14 @@ def trace_events(timelines: Sequence[Timeline]) -> dict[str, Any]:
 
 # ---- the picture ---------------------------------------------------------------------------------
 
-_COLOURS = ("#2f6db5", "#e08a2b")  # halves A and B: blue and orange, distinct in grey too
-_ALL = "#5b8f5a"  # one buffer: all envs
+_COLOURS = ("#2f6db5", "#e08a2b")  # Of halves A and B: blue and orange, distinct in grey too.
+_ALL = "#5b8f5a"  # Of all envs, with one buffer.
 _LANE = "#f1f2f4"
 _INK = "#22262b"
 
 
 def _origin(timeline: Timeline) -> int:
-    """Return where the picture begins: at a policy call on the first half after a third of the
-    time.
-    """
+    """Return the start of the picture: a policy call on half A after a third of the run."""
     starts = [span.begin_ns for span in timeline.spans if span.track == "policy" and span.half == 0]
     return starts[len(starts) // 3]
 
@@ -175,8 +180,11 @@ def _origin(timeline: Timeline) -> int:
 def _draw_bar(
     axes: Any, row: int, bar: tuple[float, float], look: tuple[str, str], hatched: bool, wide: bool
 ) -> None:
-    """Draw one bar. bar: left and length in axis units; look: colour, and text for a bar that is
-    wide enough.
+    """Draw one bar.
+
+    Args:
+        bar: left end and length in axis units.
+        look: colour, and text for a bar that is wide enough.
     """
     (left, length), (colour, text) = bar, look
     hatch = "////" if hatched else None
@@ -240,8 +248,9 @@ def draw(timelines: Sequence[Timeline], path: Path, caption: str) -> None:
     """Draw one timeline above the other on the same time axis and write a PNG.
 
     Args:
-        timelines: the slow one first; the axis shows about three of its turns.
-        caption: text below the picture: how it was measured.
+        timelines: the slower one first; the axis shows about three of its turns.
+        caption: text about the measurement below the picture.
+
     Raises:
         MissingExtraError: matplotlib is not installed.
     """

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Measure training end to end: agent-steps/s, the split of time, and the gain of each technique.
+"""Measure training end to end: agent-steps/s, the time split, and the gain of each technique.
 
     python bench/train.py                                speed of all presets, and both ladders
     python bench/train.py --parts ladder --envs tag_grid --seconds 5
     python bench/train.py --device cuda --png train.png
 
-Each line names what the figure depends on: floats per observation, the policy's parameters, and the
-replay ratio (samples learned from per simulated sample). Each sample starts new workers and a new
-policy; its first fifth is not measured. A picture is written next to the JSON.
+Each line has the facts on which the figure depends: floats per observation, the policy's
+parameters, and the replay ratio (samples learned from per collected sample). Each sample starts new
+workers and a new policy; its first fifth is not measured. A picture is written next to the JSON.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ def speed_sample(run: runs.Run, seconds: float, device: str) -> dict[str, Any]:
 
 
 def overlap(sample: Mapping[str, Any], simulation_s: float) -> float | None:
-    """Return time of an iteration / (2 x the longer of simulation and policy on one half); None
-    without two buffers.
+    """Return the time of an iteration / (2 x the longer of simulation and policy on one half).
+
+    The result is None without two buffers.
     """
     if sample["facts"]["buffers"] < 2:
         return None
@@ -52,15 +53,15 @@ def overlap(sample: Mapping[str, Any], simulation_s: float) -> float | None:
 
 
 def measure_speed(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
-    """Return the results of all runs, and how much of the machine others took."""
+    """Measure all runs; return the results and the share of foreign load."""
     names = options.runs or list(runs.RUNS)
     variants = {
         name: functools.partial(speed_sample, runs.RUNS[name], options.seconds, options.device)
         for name in names
     }
-    found = common.interleave(variants, options.repeats, note, options.attempts)
+    measured = common.interleave(variants, options.repeats, note, options.attempts)
     results = {}
-    for name, samples in found.results.items():
+    for name, samples in measured.results.items():
         half_s = runs.simulation_half_s(runs.config_of(runs.RUNS[name], options.device))
         overlaps = [value for sample in samples if (value := overlap(sample, half_s)) is not None]
         results[name] = {
@@ -74,18 +75,18 @@ def measure_speed(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any
             "simulation_half_s": half_s,
             "overlap": common.figure(overlaps) if overlaps else None,
         }
-    return results, found.foreign
+    return results, measured.foreign
 
 
 def show_speed(results: Mapping[str, Any]) -> None:
     """Print the table of speeds."""
     rows = []
-    for name, found in results.items():
-        facts, shares = found["facts"], found["shares"]
+    for name, result in results.items():
+        facts, shares = result["facts"], result["shares"]
         split = ", ".join(f"{part} {100 * shares[part].median:.0f}%" for part in TIME_PARTS)
-        rows.append((name, split, str(found["agent_steps_per_s"]), *runs.fact_cells(facts),
-                     "-" if found["overlap"] is None
-                     else f"{found['overlap'].median:.2f}"))  # fmt: skip
+        rows.append((name, split, str(result["agent_steps_per_s"]), *runs.fact_cells(facts),
+                     "-" if result["overlap"] is None
+                     else f"{result['overlap'].median:.2f}"))  # fmt: skip
     columns = ("run", "time", "agent-steps/s", *runs.FACT_COLUMNS, "overlap")
     notes = [
         "overlap: time of an iteration / (2 x the longer of: all cores simulating one half, "
@@ -98,14 +99,14 @@ COLOURS = ("#009E73", "#56B4E9", "#0072B2", "#D55E00", "#CC79A7", "#999999")  # 
 
 
 def speed_panels(results: Mapping[str, Any]) -> list[runs.Panel]:
-    """Return a panel with the split of time."""
+    """Return a panel with the time split."""
     return [functools.partial(_draw_shares, results)]
 
 
 def _draw_shares(results: Mapping[str, Any], axis: Axes) -> None:
     left = dict.fromkeys(results, 0.0)
     for part, colour in zip(TIME_PARTS, COLOURS, strict=True):
-        widths = [100 * found["shares"][part].median for found in results.values()]
+        widths = [100 * result["shares"][part].median for result in results.values()]
         axis.barh(list(results), widths, left=list(left.values()), label=part, color=colour)
         left = {name: left[name] + width for name, width in zip(results, widths, strict=True)}
     axis.invert_yaxis()
@@ -121,16 +122,14 @@ def _draw_shares(results: Mapping[str, Any], axis: Axes) -> None:
 def ladder_sample(
     run: runs.Run, ways: loops.Ways | None, seconds: float, device: str
 ) -> dict[str, Any]:
-    """Return agent-steps/s and facts of one rung; None is the trainer itself."""
+    """Measure agent-steps/s and facts of one rung; None stands for the trainer itself."""
     if ways is None:
         return speed_sample(run, seconds, device)
     return loops.measure(runs.config_of(run, device), ways, seconds)
 
 
 def measure_ladder(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
-    """Return agent-steps/s of each rung by env, and its ratios to the naive loop and to the rung
-    before.
-    """
+    """Measure agent-steps/s of each rung by env, and ratios to the naive loop and the last rung."""
     results, worst = {}, 0.0
     rungs: dict[str, loops.Ways | None] = {
         **loops.ladder(choose_device(options.device)),
@@ -143,25 +142,26 @@ def measure_ladder(options: argparse.Namespace, note: Any) -> tuple[dict[str, An
             )
             for label, ways in rungs.items()
         }
-        found = common.interleave(
+        measured = common.interleave(
             variants,
             options.repeats,
             lambda text, env=env: note(f"{env}: {text}"),
             options.attempts,
         )
-        worst = max(worst, found.foreign)
-        results[env] = ladder_rows(found.results)
+        worst = max(worst, measured.foreign)
+        results[env] = ladder_rows(measured.results)
     return results, worst
 
 
 def ladder_rows(samples: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
     """Return a row per rung.
 
-    Args: samples: from `ladder_sample`, one per repeat, the naive loop first.
+    Args:
+        samples: results of `ladder_sample`, one per repeat, the naive loop first.
     """
     rates = {
-        label: [float(sample["agent_steps_per_s"]) for sample in taken]
-        for label, taken in samples.items()
+        label: [float(sample["agent_steps_per_s"]) for sample in repeats]
+        for label, repeats in samples.items()
     }
     labels, rows = list(samples), []
     for before, label in zip([labels[0], *labels], labels, strict=False):
@@ -217,8 +217,8 @@ MEASURES = {
 }
 
 
-def _chosen(flag: str, text: str, known: Sequence[str]) -> list[str]:
-    """Return the names in a comma-separated flag. Raises: ConfigError for an unknown one."""
+def _parse_names(flag: str, text: str, known: Sequence[str]) -> list[str]:
+    """Return the names in a comma-separated flag. Raises: ConfigError: one of them is unknown."""
     names = text.split(",")
     for name in names:
         if name not in known:
@@ -227,7 +227,7 @@ def _chosen(flag: str, text: str, known: Sequence[str]) -> list[str]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the flags of the command."""
+    """Return the parser of the command line."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -250,11 +250,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     progress, results, worst = common.Progress(), {}, 0.0
     panels: list[runs.Panel] = []
     try:
-        options.parts = _chosen("--parts", options.parts, PARTS)
+        options.parts = _parse_names("--parts", options.parts, PARTS)
         options.runs = (
-            None if options.runs is None else _chosen("--runs", options.runs, [*runs.RUNS])
+            None if options.runs is None else _parse_names("--runs", options.runs, [*runs.RUNS])
         )
-        options.envs = _chosen("--envs", options.envs, [*runs.RUNS])
+        options.envs = _parse_names("--envs", options.envs, [*runs.RUNS])
         choose_device(options.device)
         for part in options.parts:
             measure, show, panels_of = MEASURES[part]

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Workloads: envs with fixed settings, seeds and actions, and the C loop that bounds their speed.
 
-The C loop has one thread. Every way of stepping a workload starts from the same seed and takes the
-same actions in the same order, so all of them pass through the same states.
+The C loop has one thread. All modes of stepping a workload start from the same seed and use the
+same actions in the same order, so they pass through the same states.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from puffervec.system.cores import affinity, usable_cores
 from puffervec.vec.vector_env import VectorEnv
 
 SEED = 1
-ACTION_BYTES = 1 << 20  # of all action batches: they should not evict the envs from the caches
+ACTION_BYTES = 1 << 20  # Bytes of all action batches, which must not evict the envs from caches.
 FEWEST_BATCHES, MOST_BATCHES = 5, 64
 
 
 @dataclass(frozen=True)
 class Workload:
-    """An env with all that determines its work.
+    """An env with all settings that determine its work.
 
     Attributes:
-        name: in tables and files. env, kwargs: as for `puffervec.make`. num_envs: over all halves.
+        name: name in tables and files.
+        env, kwargs: see `puffervec.make`.
+        num_envs: number of envs over all halves.
         episode_turns: the length of an episode with its reset, after which the mix of states
             roughly repeats.
     """
@@ -47,9 +49,7 @@ class Workload:
     episode_turns: int = 100
 
     def make(self, backend: str, **settings: Any) -> VectorEnv:
-        """Return a fresh vector env of this workload, reset with the fixed seed and with the first
-        rows under way.
-        """
+        """Return a new vector env of this workload, for which `async_reset` was called."""
         vec = puffervec.make(
             self.env,
             env_kwargs=self.kwargs,
@@ -63,9 +63,9 @@ class Workload:
         return dataclasses.replace(self, num_envs=self.num_envs // 2)
 
 
-# The defaults: a tiny env whose cost is the library's own, the discrete game of WarpDrive's
-# throughput figures (five agents on 101 x 101 cells), and driving in bundles of 256 rows, of which
-# each core gets a worker on each half.
+# The defaults: a tiny env, so that the library's own cost dominates, the discrete game of
+# WarpDrive's throughput figures (five agents on 101 x 101 cells), and driving in bundles of 256
+# rows, enough for one worker per core and half.
 PRESETS = {
     "probe": Workload("probe", "probe", {"episode_length": 100}, num_envs=4096, episode_turns=101),
     "cartpole": Workload("cartpole", "cartpole", {}, num_envs=4096, episode_turns=60),
@@ -81,21 +81,21 @@ PRESETS = {
 
 
 def preset(name: str, num_envs: int | None = None, **kwargs: Any) -> Workload:
-    """Return the preset of that name, with another number of envs or other env settings.
+    """Return the preset of that name, optionally with other numbers of envs or env settings.
 
     Raises:
-        ConfigError: there is no such preset.
+        ConfigError: the preset does not exist.
     """
     if name not in PRESETS:
         raise ConfigError(f"no workload is called {name!r}: use {', '.join(PRESETS)}")
-    found = PRESETS[name]
+    workload = PRESETS[name]
     return dataclasses.replace(
-        found, num_envs=num_envs or found.num_envs, kwargs={**found.kwargs, **kwargs}
+        workload, num_envs=num_envs or workload.num_envs, kwargs={**workload.kwargs, **kwargs}
     )
 
 
 def missing(workload: Workload) -> str:
-    """Return why this workload cannot run here, or ""."""
+    """Return the reason why this workload cannot run here, "" if it can."""
     try:
         registry.get(workload.env)
     except (ImportError, PuffervecError) as error:
@@ -115,15 +115,16 @@ def _group_actions(
             np.asarray(group.action_high, np.float32),
         )
         return rng.uniform(low, high, (batches, rows, group.action_dims)).astype(np.float32)
-    drawn = rng.integers(
+    actions = rng.integers(
         0, np.asarray(group.action_sizes), (batches, rows, group.action_dims), dtype=np.int32
     )
-    return drawn[:, :, 0] if group.action_kind == "discrete" else drawn
+    return actions[:, :, 0] if group.action_kind == "discrete" else actions
 
 
 def draw_actions(spec: EnvSpec, num_envs: int) -> dict[str, np.ndarray]:
-    """Return random actions by group: (batches, rows) or (batches, rows, D), int32 or float32, the
-    same in every run.
+    """Return random actions by group, the same ones in every run.
+
+    They have shape (batches, rows) or (batches, rows, D), and are int32 or float32.
     """
     rng = np.random.default_rng(SEED)
     row_bytes = 4 * sum(group.agents * group.action_dims for group in spec.groups)
@@ -143,8 +144,9 @@ def actions_of(workload: Workload) -> dict[str, np.ndarray]:
 
 
 def half_actions(vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> list[list[Any]]:
-    """Return, for each half, the batches as `send` takes them: arrays, or dicts of arrays where
-    there are several groups.
+    """Return the batches of each half in the format of `send`.
+
+    They are arrays, or dicts of arrays if there are several groups.
     """
     halves: list[list[Any]] = []
     for half in vec.halves:
@@ -170,8 +172,11 @@ def half_actions(vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> list[list[A
 
 @dataclass(frozen=True)
 class Shares:
-    """The steps in one turn of all envs. env_steps: transitions of envs; agent_steps: transitions
-    of agents (valid rows).
+    """The steps in one turn of all envs.
+
+    Attributes:
+        env_steps: transitions of envs.
+        agent_steps: transitions of agents (valid rows).
     """
 
     env_steps: float
@@ -179,17 +184,17 @@ class Shares:
 
 
 def _by_env(vec: VectorEnv, arrays: Any, envs: int) -> np.ndarray:
-    named = arrays if isinstance(arrays, dict) else {vec.spec.groups[0].name: arrays}
+    by_group = arrays if isinstance(arrays, dict) else {vec.spec.groups[0].name: arrays}
     return np.concatenate(
-        [named[group.name].reshape(envs, group.agents) for group in vec.spec.groups], axis=1
+        [by_group[group.name].reshape(envs, group.agents) for group in vec.spec.groups], axis=1
     )
 
 
 def count_shares(workload: Workload, drawn: Mapping[str, np.ndarray], turns: int) -> Shares:
     """Count the transitions of `turns` turns and return them per turn.
 
-    A row's transition into the next one is valid iff its mask is set and neither flag is; an env's
-    iff that of any row is.
+    A row's transition to the next one is valid iff its mask is set and neither flag is; that of an
+    env iff that of any of its rows is.
     """
     env_steps = agent_steps = 0
     with workload.make("serial") as vec:
@@ -213,7 +218,7 @@ def count_shares(workload: Workload, drawn: Mapping[str, np.ndarray], turns: int
 
 @contextlib.contextmanager
 def on_one_core() -> Iterator[None]:
-    """Keep this thread on the first core that it may use, as a pinned worker is."""
+    """Pin this thread to its first usable core, like a pinned worker."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -232,13 +237,15 @@ def c_loop(
     warmup: int,
     warm: Callable[[], None] | None = None,
 ) -> float:
-    """Return the seconds per turn of one thread that calls the C batch step in a tight loop on all
-    rows of the workload.
+    """Measure the seconds per turn of a thread that calls the C batch step in a tight loop.
 
-    Args: warm: called between the warm-up and the timed turns.
+    Each turn steps all rows of the workload.
+
+    Args:
+        warm: called between the warm-up and the timed turns.
+
     Raises:
-        ConfigError: an env with several groups or with continuous actions, which the loop does not
-            support.
+        ConfigError: the loop does not support the env: it has several groups or continuous actions.
     """
     with workload.make("serial") as vec, on_one_core():
         vec.recv()
