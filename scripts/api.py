@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """List changes of the public Python API since a tag: `python scripts/api.py v0.1.0`.
 
-griffe finds them. Public names are those that a package of PUBLIC lists in `__all__`, or defines
-without an underscore. Nothing is imported.
+It uses griffe and imports no code. Public names are those that a package of PUBLIC lists in
+`__all__`, or defines without an underscore.
 """
 
 from __future__ import annotations
@@ -36,36 +36,35 @@ PUBLIC = (
 )
 
 
-def exported(package: object, module: str) -> dict[str, object]:
-    """Return {name: griffe's object} of what a public module of a loaded package offers, {} where
-    there is no such module.
+def public_members(package: object, module: str) -> dict[str, object]:
+    """Return griffe's objects of the public names of a module of a loaded package.
+
+    The result is {} if the module does not exist.
     """
     import griffe
 
     assert isinstance(package, griffe.Module)
     inner = module.partition(".")[2]
     try:
-        found = package[inner] if inner else package
+        tree = package[inner] if inner else package
     except KeyError:
         return {}
-    names = found.exports
+    names = tree.exports
     if names is None:
         own = [
             name
-            for name, member in found.members.items()
+            for name, member in tree.members.items()
             if not member.is_alias and not member.is_module
         ]
         names = [name for name in own if not name.startswith("_")]
     return {
-        str(getattr(name, "name", name)): found.members.get(str(getattr(name, "name", name)))
+        str(getattr(name, "name", name)): tree.members.get(str(getattr(name, "name", name)))
         for name in names
     }
 
 
 def target(member: object) -> object:
-    """Return what a member is in the end: an imported name leads to its definition; None where
-    nothing can be found.
-    """
+    """Return the definition of a member, even of an imported name; None if that is not found."""
     import griffe
 
     if not isinstance(member, griffe.Alias):
@@ -77,10 +76,12 @@ def target(member: object) -> object:
 
 
 def breakages(root: Path, tag: str, modules: Sequence[str] = PUBLIC) -> Iterator[str]:
-    """Yield a line for each change since `tag` that may break code of users: what is gone,
-        parameters, kinds, values.
+    """Yield a line for each change since `tag` that may break code of users.
 
-    Raises: RuntimeError: git knows no such tag, or no such package there.
+    These are removed names and changed parameters, kinds and values.
+
+    Raises:
+        RuntimeError: the tag does not exist, or has no such package.
     """
     import griffe
 
@@ -105,19 +106,16 @@ def breakages(root: Path, tag: str, modules: Sequence[str] = PUBLIC) -> Iterator
     )
     seen: set[str] = set()
     for module in modules:
-        new = exported(now, module)
-        old_names, new_names = (
-            griffe.Module(module),
-            griffe.Module(module),
-        )  # what is compared: all names of the module at once
-        for name, member in exported(before, module).items():
+        new = public_members(now, module)
+        # All names of the module are compared together.
+        old_names, new_names = griffe.Module(module), griffe.Module(module)
+        for name, member in public_members(before, module).items():
             if name not in new:
                 yield f"{module}.{name}: gone"
                 continue
             pair = target(member), target(new[name])
-            if all(
-                isinstance(found, griffe.Object) for found in pair
-            ):  # else it is made when it is asked for
+            # Other members are created on access.
+            if all(isinstance(one, griffe.Object) for one in pair):
                 old_names.members[name], new_names.members[name] = pair  # type: ignore[assignment]
         for change in griffe.find_breaking_changes(old_names, new_names):
             line = " ".join(
@@ -129,19 +127,17 @@ def breakages(root: Path, tag: str, modules: Sequence[str] = PUBLIC) -> Iterator
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the changes since a tag. Returns 1 where there are some, 2 where nothing can be
-    compared.
-    """
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    if len(given) != 1:
+    """Print the changes since a tag; return 1 if there are some, 2 if nothing can be compared."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if len(words) != 1:
         print("usage: python scripts/api.py TAG", file=sys.stderr)
         return 2
     try:
-        lines = list(breakages(ROOT, given[0]))
+        lines = list(breakages(ROOT, words[0]))
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 2
-    print("\n".join(lines) or f"nothing that breaks code since {given[0]}")
+    print("\n".join(lines) or f"nothing that breaks code since {words[0]}")
     return 1 if lines else 0
 
 

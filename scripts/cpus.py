@@ -6,7 +6,7 @@
 
 PyTorch, MKL, oneDNN, OpenBLAS and NumPy choose their kernels by the features of the CPU, and have
 variables that make them choose older ones. Each setting runs in separate pytest processes, one
-setting at a time, at a low priority. Settings that this CPU cannot run are named and left out. Exit
+setting at a time, at a low priority. Settings that this CPU cannot run are listed and skipped. Exit
 status: 1 if a setting fails.
 """
 
@@ -46,9 +46,9 @@ class Kernels:
     """Kernels of one generation of x86-64 CPUs.
 
     Attributes:
-        flag: what the CPU must have, as /proc/cpuinfo calls it.
-        variables: that make the libraries choose these kernels.
-        newer: beginnings of the names of NumPy's kernels to switch off.
+        flag: required feature of the CPU, by its name in /proc/cpuinfo.
+        variables: environment variables that make the libraries choose these kernels.
+        newer: prefixes of the names of NumPy's kernels to switch off.
     """
 
     flag: str
@@ -56,13 +56,13 @@ class Kernels:
     newer: tuple[str, ...] = ()
 
     def environment(self, threads: int) -> dict[str, str]:
-        """Return the variables of a run with so many threads."""
-        found: Sequence[str] = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])  # type: ignore[call-overload]
-        off = " ".join(name for name in found if name.startswith(self.newer))
+        """Return the environment variables of a run with this many threads."""
+        kernels: Sequence[str] = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])  # type: ignore[call-overload]
+        off = " ".join(name for name in kernels if name.startswith(self.newer))
         counts = dict.fromkeys(
             ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads)
         )
-        counts["MKL_DYNAMIC"] = "FALSE"  # else as many as there are cores, at most
+        counts["MKL_DYNAMIC"] = "FALSE"  # Otherwise MKL uses at most as many as there are cores.
         return {**self.variables, **counts, **({"NPY_DISABLE_CPU_FEATURES": off} if off else {})}
 
 
@@ -88,7 +88,7 @@ KERNELS = {
 
 
 def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
-    """Return what the CPU can do, by the kernel's names; nothing where that is not written down."""
+    """Return the features of the CPU by the kernel's names; empty if they are not reported."""
     if not cpuinfo.exists():
         return frozenset()
     lines = (line for line in cpuinfo.read_text().splitlines() if line.startswith("flags"))
@@ -96,12 +96,12 @@ def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
 
 
 def lower_priority() -> None:
-    """Leave the cores to whatever else wants them."""
+    """Lower the priority of this process below that of other programs."""
     os.nice(10)
 
 
 def run(name: str, environment: Mapping[str, str], arguments: Sequence[str]) -> int:
-    """Run pytest with the variables set; return its exit status."""
+    """Run pytest with these environment variables; return its exit status."""
     print(
         f"== {name}: {' '.join(f'{key}={value!r}' for key, value in environment.items())}",
         flush=True,
@@ -115,7 +115,9 @@ def run(name: str, environment: Mapping[str, str], arguments: Sequence[str]) -> 
 def main(arguments: Sequence[str] = (), flags: frozenset[str] | None = None) -> int:
     """Run all settings of this CPU, print which passed, and return the exit status.
 
-    Args: arguments: of pytest, instead of TESTS; flags: of the CPU.
+    Args:
+        arguments: arguments of pytest, instead of TESTS.
+        flags: features of the CPU.
     """
     flags = cpu_flags() if flags is None else flags
     statuses: dict[str, str] = {}

@@ -21,26 +21,26 @@ import griffe
 SECTION = re.compile(
     r"^(Args|Attributes|Returns|Raises|Yields|Settings|Methods|Warns)( \([^)]*\))?:(?: (.+))?$"
 )
-INLINE = re.compile(r"(?<=\.) ((?:Args|Attributes): )")  # Behind a sentence, where there is room.
+INLINE = re.compile(r"(?<=\.) ((?:Args|Attributes): )")  # A section in the line of a sentence.
 NAME = r"\*{0,2}(?!None\b|True\b|False\b|\d)\w[\w.*]*"
 NAMES = re.compile(rf"^({NAME}(?:(?:, | and ){NAME})*): ")
 SENTENCE = re.compile(rf"(?<=[.;)]) (?=(?:{NAME}, )*{NAME}: )")
 LOWER = re.compile(
     r"(?<=[.;)]) (?=(?:[*_a-z][\w.*]*, )*[*_a-z][\w.*]*: )"
-)  # "Empty: ..." is no argument.
+)  # "Empty: ..." is not an argument.
 
 
 class Docstrings(griffe.Extension):
-    """Rewrites every docstring that is loaded."""
+    """The extension: it rewrites all docstrings that are loaded."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
-        """Rewrite one."""
+        """Rewrite the docstring of an object."""
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)
 
 
 def as_markdown(text: str) -> str:
-    """Return a docstring as Markdown."""
+    """Convert a docstring to Markdown."""
     text = INLINE.sub(r"\n\n\1", text)
     lines = (
         textwrap.dedent(text).splitlines() if text.startswith((" ", "\n")) else text.splitlines()
@@ -66,7 +66,7 @@ def as_markdown(text: str) -> str:
                 and out[-1].strip()
                 and not out[-1].startswith("    ")
             ):
-                out.append("")  # A block of code or a drawing.
+                out.append("")  # A block of code or a diagram.
             out.append(lines[at])
         at = end
     return "\n".join(out).strip()
@@ -79,8 +79,11 @@ def _until(lines: list[str], at: int, ends: Any) -> int:
 
 
 def _section(title: str, body: list[str]) -> list[str]:
-    """Return the Markdown of a section; body: its first line, which stood beside the title, and the
-    others.
+    """Return the Markdown of a section.
+
+    Args:
+        title: the title.
+        body: the text in the line of the title, and the other lines.
     """
     items: list[str] = []
     for line in body:
@@ -94,14 +97,14 @@ def _section(title: str, body: list[str]) -> list[str]:
     items = [part for item in items for part in parts.split(item)]
     if len(items) == 1 and not NAMES.match(items[0]):
         return ["", f"**{title}:** {items[0].rstrip(';')}", ""]
-    return ["", f"**{title}**", "", *(f"- {_named(item)}" for item in items), ""]
+    return ["", f"**{title}**", "", *(f"- {_format_item(item)}" for item in items), ""]
 
 
-def _named(item: str) -> str:
-    found = NAMES.match(item)
-    if found is None:
+def _format_item(item: str) -> str:
+    match = NAMES.match(item)
+    if match is None:
         return item.rstrip(";")
     names = re.sub(
-        r"\*{0,2}[\w.*]+", lambda name: name[0] if name[0] == "and" else f"`{name[0]}`", found[1]
+        r"\*{0,2}[\w.*]+", lambda name: name[0] if name[0] == "and" else f"`{name[0]}`", match[1]
     )
-    return f"{names}: {item[found.end() :].rstrip(';')}"
+    return f"{names}: {item[match.end() :].rstrip(';')}"

@@ -3,8 +3,8 @@
 """Hooks of mkdocs for the site of `make docs`: mkdocs.yml names this file.
 
 The pages in the repository are not changed, since they are also read there. The hooks add the pages
-outside docs/ (OTHERS), the scripts and the notebook, what the commands print, and a replay. They
-rewrite links to files of the repository that have no page, and make the navigation from
+outside docs/ (OTHERS), the scripts and the notebook, the help of the commands, and a replay. They
+rewrite links to files of the repository that have no page, and generate the navigation from
 docs/README.md.
 """
 
@@ -33,7 +33,7 @@ LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```(\w+) ([^\n]+)$", re.MULTILINE)
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
-# Pages that do not lie in docs/, by their place in the site.
+# Pages outside docs/, and their paths on the site.
 OTHERS = {
     "README.md": "index.md",
     INDEX: "pages.md",
@@ -56,7 +56,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that do not lie in docs/."""
+    """Add the pages outside docs/."""
     index = files.get_file_from_path("README.md")
     assert index is not None
     files.remove(index)
@@ -76,11 +76,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Make the links of a page lead to pages of the site, else to the repository."""
+    """Rewrite the links of a page to pages of the site, else to the repository."""
     where = places()
     for file, place in where.items():
         if place == page.file.src_uri:
-            return relinked(FENCE.sub(_fence, markdown), file, where)
+            return rewrite_links(FENCE.sub(_fence, markdown), file, where)
     return markdown
 
 
@@ -89,33 +89,37 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 @cache
 def places() -> dict[str, str]:
-    """Return the page of the site for each file of the repository that has one."""
+    """Return the pages of the site by file of the repository."""
     docs = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.*")}
-    found = {f"docs/{path.as_posix()}": path.as_posix() for path in sorted(docs)}
-    found["docs/gpu-notebook.ipynb"] = "gpu-notebook.md"
+    pages = {f"docs/{path.as_posix()}": path.as_posix() for path in sorted(docs)}
+    pages["docs/gpu-notebook.ipynb"] = "gpu-notebook.md"
     for path in sorted((ROOT / "examples").glob("*.py")):
-        found[f"examples/{path.name}"] = f"examples/{path.stem}.md"
-    return found | OTHERS
+        pages[f"examples/{path.name}"] = f"examples/{path.stem}.md"
+    return pages | OTHERS
 
 
-def relinked(text: str, file: str, where: Mapping[str, str]) -> str:
-    """Return a page with its links leading to pages of the site, else to the repository. Args:
-    file: its path there.
+def rewrite_links(text: str, file: str, where: Mapping[str, str]) -> str:
+    """Return a page with links to pages of the site, else to the repository.
+
+    Args:
+        text: the page.
+        file: its path in the repository.
+        where: the pages of the site by file.
     """
-    code = [found.span() for found in CODE.finditer(text)]
+    code = [match.span() for match in CODE.finditer(text)]
     home = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Homepage"]
 
-    def link(found: re.Match[str]) -> str:
-        target, mark, part = found[2].partition("#")
-        in_code = any(a <= found.start() < b for a, b in code)
+    def link(match: re.Match[str]) -> str:
+        target, mark, part = match[2].partition("#")
+        in_code = any(a <= match.start() < b for a, b in code)
         if not target or "://" in target or target.startswith("mailto:") or in_code:
-            return found[0]
+            return match[0]
         name = os.path.normpath(os.path.join(os.path.dirname(file), target))
         if name in where:
             to = os.path.relpath(where[name], os.path.dirname(where[file]) or ".")
         else:
             to = f"{home}/{'tree' if (ROOT / name).is_dir() else 'blob'}/main/{name}"
-        return f"{found[1]}{to}{mark}{part}{found[3]}"
+        return f"{match[1]}{to}{mark}{part}{match[3]}"
 
     return LINK.sub(link, text)
 
@@ -135,17 +139,15 @@ def page_of(file: str) -> str:
     return text
 
 
-def _fence(found: re.Match[str]) -> str:
-    """Notes behind a fence's language are for the tests of the pages; of them only titles are
-    shown.
-    """
-    title = re.search(r'title="[^"]*"', found[2])
-    return f"```{found[1]}{' ' + title[0] if title else ''}"
+def _fence(match: re.Match[str]) -> str:
+    """Remove the notes after the language of a fence, which are for tests, except titles."""
+    title = re.search(r'title="[^"]*"', match[2])
+    return f"```{match[1]}{' ' + title[0] if title else ''}"
 
 
 @cache
 def replay() -> str:
-    """Return the page that plays a baseline of drive."""
+    """Return the replay of a baseline of drive as a page."""
     train = Path(sysconfig.get_path("scripts")) / "puffer-train"
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / REPLAY
@@ -155,8 +157,8 @@ def replay() -> str:
 
 
 def commands() -> str:
-    """Return the page of the commands' help."""
-    os.environ["COLUMNS"] = "120"  # argparse wraps its lines by it
+    """Return the page with the help of the commands."""
+    os.environ["COLUMNS"] = "120"  # The width at which argparse wraps lines.
     from drive_env.cli import parser
     from puffervec.commands import cli
 
@@ -165,11 +167,13 @@ def commands() -> str:
     helps = {"puffer-train": cli.usage()}
     helps |= {f"puffer-train {name}": verb.usage for name, verb in cli.VERBS.items()}
     helps |= {f"puffer-scenes {name}": part.format_help() for name, part in parts.choices.items()}
-    return "# Commands\n\nWhat `--help` prints.\n\n" + "".join(map(_shown, helps, helps.values()))
+    return "# Commands\n\nWhat `--help` prints.\n\n" + "".join(
+        map(_show_text, helps, helps.values())
+    )
 
 
 def settings() -> str:
-    """Return the page of all settings."""
+    """Return the page with all settings."""
     from puffervec.commands import settings_help
     from puffervec.train import TrainConfig
 
@@ -178,10 +182,10 @@ def settings() -> str:
         "What `puffer-train ENV --help-all` prints: all settings with the defaults that the env "
         "gives them."
     )
-    return f"# Settings\n\n{about}\n\n" + "".join(map(_shown, helps, helps.values()))
+    return f"# Settings\n\n{about}\n\n" + "".join(map(_show_text, helps, helps.values()))
 
 
-def _shown(title: str, text: str) -> str:
+def _show_text(title: str, text: str) -> str:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text).strip("\n")
     return f"## {title}\n\n```text\n{plain}\n```\n\n"
 
@@ -190,8 +194,9 @@ def _shown(title: str, text: str) -> str:
 
 
 def navigation(where: Mapping[str, str]) -> list[Any]:
-    """Return mkdocs' navigation: the sections of docs/README.md, with the reference and what lies
-    outside docs/.
+    """Return the navigation of mkdocs.
+
+    It has the sections of docs/README.md, the reference, and the pages outside docs/.
     """
     text = (ROOT / INDEX).read_text(encoding="utf-8")
     home = [{"Overview": "index.md"}, {"All pages": "pages.md"}, {"A replay": REPLAY}]
@@ -201,8 +206,8 @@ def navigation(where: Mapping[str, str]) -> list[Any]:
         links = re.findall(r"^\| \[([^\]]+)\]\(([^)#]+)\)", rest, re.MULTILINE)
         pages = [{name: where[os.path.normpath(f"docs/{target}")]} for name, target in links]
         if title == "Reference":
-            made = [file for file in where if file.startswith("docs/reference/")]
-            pages += [{_title(file): where[file]} for file in made]
+            generated = [file for file in where if file.startswith("docs/reference/")]
+            pages += [{_title(file): where[file]} for file in generated]
             pages += [{"Commands": "reference/commands.md"}, {"Settings": "reference/settings.md"}]
         if title == "Background":
             pages += [{_title(file): where[file]} for file in BACKGROUND]
@@ -214,6 +219,6 @@ def navigation(where: Mapping[str, str]) -> list[Any]:
 
 
 def _title(file: str) -> str:
-    found = TITLE.search((ROOT / file).read_text(encoding="utf-8"))
-    assert found is not None
-    return found[1]
+    match = TITLE.search((ROOT / file).read_text(encoding="utf-8"))
+    assert match is not None
+    return match[1]

@@ -4,12 +4,12 @@
 
     python scripts/fuzz.py --count 1000000 --jobs 2 --json bench/results/MACHINE/DATE-fuzz.json
 
-Compiled scenes, saved and readable states, config structs and actions go through a C program under
+Compiled scenes, saved and readable states, config structs and actions are read by a C program under
 AddressSanitizer and UBSan (tests/fuzz/fuzz_main.c); JSON and binary scenes, scene sets, checkpoints
-and run configs through their readers in Python (tests/fuzz/readers.py); random sequences of calls
-through tests/fuzz/test_vector_machine.py. Input i of a target depends only on (PV_SEED, i). The
-first input that breaks something ends the run: its bytes are kept, and the command that repeats it
-is printed. Exit codes: 0 nothing broke, 1 something did.
+and run configs by their readers in Python (tests/fuzz/readers.py); random sequences of calls run in
+tests/fuzz/test_vector_machine.py. Input i of a target depends only on (PV_SEED, i). The first input
+that breaks a reader ends the run: its bytes are saved, and the command that repeats it is printed.
+Exit codes: 0: nothing broke; 1: an input broke a reader.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.fuzz.program import Broken, Report
 ROOT = Path(__file__).resolve().parent.parent
 CHUNK = 20_000
 TIMEOUT_S = 3600.0
-# Inputs of each target per mutated scene.
+# Numbers of inputs of the targets per mutated scene.
 C_SHARES = {"scenes": 1.0, "states": 0.5, "pokes": 0.5, "configs": 0.2, "actions": 1.0}
 PYTHON_SHARES = {"json": 1.0, "bins": 0.5, "sets": 0.1, "checkpoints": 0.1, "runconfigs": 0.1}
 
@@ -52,7 +52,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Work:
-    """What all chunks share: seed, scratch folder, compiled program and its corpus."""
+    """The data that all chunks share: seed, scratch folder, compiled program and its corpus."""
 
     seed: int
     folder: Path
@@ -62,15 +62,15 @@ class Work:
 
 
 def chunks(count: int, targets: Sequence[str]) -> Iterator[Chunk]:
-    """Cut the inputs of all targets into chunks, target by target."""
+    """Divide the inputs of all targets into chunks, target by target."""
     for target in targets:
-        wanted = max(1, int(count * {**C_SHARES, **PYTHON_SHARES}[target]))
-        for first in range(0, wanted, CHUNK):
-            yield Chunk(target, first, min(CHUNK, wanted - first))
+        inputs = max(1, int(count * {**C_SHARES, **PYTHON_SHARES}[target]))
+        for first in range(0, inputs, CHUNK):
+            yield Chunk(target, first, min(CHUNK, inputs - first))
 
 
 def prepare(folder: Path, seed: int) -> Work:
-    """Compile the program and the corpus into the scratch folder."""
+    """Compile the program, and write the corpus, in the scratch folder."""
     sets = program.compile_corpus(folder)
     cases = program.write_cases(folder, sets[0])
     return Work(
@@ -79,9 +79,9 @@ def prepare(folder: Path, seed: int) -> Work:
 
 
 def run_chunk(work: Work, chunk: Chunk) -> Report:
-    """Run one chunk in a process of its own.
+    """Run one chunk in a separate process.
 
-    Raises: Broken if an input broke the reader.
+    Raises: Broken: an input broke the reader.
     """
     own = work.folder / f"{chunk.target}-{chunk.first}"
     own.mkdir()
@@ -112,7 +112,7 @@ def run_chunk(work: Work, chunk: Chunk) -> Report:
     raise Broken("\n".join(done.stderr.strip().splitlines()[-12:]), chunk.first, data)
 
 
-def merged(reports: Sequence[Report]) -> Report:
+def merge(reports: Sequence[Report]) -> Report:
     """Return the sums and the worst values of several reports."""
     slow = max(reports, key=lambda report: report.slowest_us)
     return Report(
@@ -127,17 +127,17 @@ def merged(reports: Sequence[Report]) -> Report:
 
 
 def run_all(work: Work, count: int, targets: Sequence[str], jobs: int) -> dict[str, Report]:
-    """Run all chunks, `jobs` at a time; prints a line per finished target.
+    """Run all chunks, `jobs` at a time; print a line per finished target.
 
-    Raises: Broken: the first one.
+    Raises: Broken: an input broke a reader.
     """
-    found: dict[str, Report] = {}
+    results: dict[str, Report] = {}
     with ThreadPoolExecutor(jobs) as pool:
         for target in targets:
             reports = list(pool.map(lambda chunk: run_chunk(work, chunk), chunks(count, [target])))
-            found[target] = merged(reports)
-            print(line(target, found[target]), flush=True)
-    return found
+            results[target] = merge(reports)
+            print(line(target, results[target]), flush=True)
+    return results
 
 
 def line(target: str, report: Report) -> str:
@@ -167,11 +167,9 @@ def run_sequences(sequences: int) -> int:
 
 
 def culprit(error: Broken) -> tuple[str, int]:
-    """Return target and number of the input that an error tells of; a traceback may stand before
-    that.
-    """
-    found = re.search(r"(\w+): inputs? (\d+)", str(error))
-    return (found[1], int(found[2])) if found else ("?", error.input)
+    """Return the target and the number of the input that an error names."""
+    match = re.search(r"(\w+): inputs? (\d+)", str(error))
+    return (match[1], int(match[2])) if match else ("?", error.input)
 
 
 def replay_command(seed: int, target: str, number: int) -> str:
@@ -183,7 +181,7 @@ def replay_command(seed: int, target: str, number: int) -> str:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Return the parser of the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     everything = [*C_SHARES, *PYTHON_SHARES]
     parser.add_argument(
@@ -205,34 +203,34 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fuzz, and return the exit code."""
+    """Run the command and return the exit code."""
     options, seed = parse(arguments), int(os.environ.get("PV_SEED", "1"))
     begun = time.monotonic()
     room = (
         "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    )  # inputs of readers in Python are files
+    )  # Inputs of readers in Python are files.
     with tempfile.TemporaryDirectory(prefix="puffervec-fuzz-", dir=room) as scratch:
         work = prepare(Path(scratch), seed)
         try:
             if options.first is not None:
-                found = {
+                results = {
                     name: run_chunk(work, Chunk(name, options.first, options.count))
                     for name in options.targets
                 }
-                print("\n".join(line(name, report) for name, report in found.items()))
+                print("\n".join(line(name, report) for name, report in results.items()))
             else:
-                found = run_all(work, options.count, options.targets, options.jobs)
+                results = run_all(work, options.count, options.targets, options.jobs)
         except Broken as error:
-            kept = Path(tempfile.gettempdir()) / "puffervec-broken-input"
-            kept.write_bytes(error.data)
+            path = Path(tempfile.gettempdir()) / "puffervec-broken-input"
+            path.write_bytes(error.data)
             print(
-                f"{error}\nits bytes: {kept}\nagain: {replay_command(seed, *culprit(error))}",
+                f"{error}\nits bytes: {path}\nagain: {replay_command(seed, *culprit(error))}",
                 file=sys.stderr,
             )
             return 1
     broken = run_sequences(options.sequences) if options.sequences else 0
     seconds = time.monotonic() - begun
-    total = sum(report.inputs for report in found.values())
+    total = sum(report.inputs for report in results.values())
     outcome = "FAILED" if broken else "ok"
     print(
         f"{total:,} inputs, {options.sequences:,} sequences of calls, {seconds:.0f} s, seed "
@@ -240,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     if options.json:
         result = {
-            "targets": {name: asdict(report) for name, report in found.items()},
+            "targets": {name: asdict(report) for name, report in results.items()},
             "sequences": options.sequences,
             "seed": seed,
             "seconds": seconds,

@@ -5,10 +5,10 @@
     make golden REASON="cartpole: pole length as in Gymnasium 1.3"
     make golden-check
 
-Writing adds the reason to the log in the same file and prints which envs have changed. Checking
-compiles the core with both compilers at several levels and with the vector variants on and off, and
-runs each env in this process and with one to four workers: every combination must give the
-committed bytes.
+Writing adds the reason to the log in the same file and prints the names of changed envs. Checking
+compiles the core with both compilers at several optimization levels and with the vector variants on
+and off, and runs each env in this process and with one to four workers: every combination must give
+the committed bytes.
 """
 
 from __future__ import annotations
@@ -43,22 +43,21 @@ SCENE_SEED, SCENE_COUNT = 7, 2
 
 
 def scenes_of(name: str) -> list[Scene]:
-    """Return the scenes of a committed set: generated ones, or random ones with traffic lights and
-    objects of all types.
+    """Return the scenes of a committed set.
+
+    They are generated scenes, or random ones with traffic lights and objects of all types.
     """
     if name == "drive":
         return [generate_scene(SCENE_SEED, index) for index in range(SCENE_COUNT)]
-    drawn = [
+    scenes = [
         random_scene(seed, objects=16, roads=24, spread_m=25.0, frames=25)
         for seed in range(1, SCENE_COUNT + 1)
     ]
-    return [lit(scene, seed) for seed, scene in enumerate(drawn, 1)]
+    return [lit(scene, seed) for seed, scene in enumerate(scenes, 1)]
 
 
 def ensure_scenes(name: str, path: Path, anew: bool = False) -> bool:
-    """Compile the scenes of drive cases if the committed set can no longer be read. Returns whether
-    it was written.
-    """
+    """Compile the scenes of drive cases if the committed set cannot be read; return whether."""
     try:
         SceneSet(path)
         readable = True
@@ -72,7 +71,7 @@ def ensure_scenes(name: str, path: Path, anew: bool = False) -> bool:
 
 
 def record_all(steps: int = STEPS) -> dict[str, record.Shown]:
-    """Run every case with every seed in this process and return its hashes."""
+    """Run every case with every seed in this process and return the hashes."""
     runs = {}
     for case in cases.CASES:
         for seed in case.seeds:
@@ -82,7 +81,7 @@ def record_all(steps: int = STEPS) -> dict[str, record.Shown]:
 
 
 def regenerate(reason: str, path: Path = record.HASHES, steps: int = STEPS) -> list[str]:
-    """Write new hashes, with the reason in the log. Returns the names of changed and of new runs.
+    """Write new hashes, with the reason in the log; return the names of changed and new runs.
 
     Raises:
         ValueError: the reason is missing or too short.
@@ -95,7 +94,7 @@ def regenerate(reason: str, path: Path = record.HASHES, steps: int = STEPS) -> l
         )
     before = record.load() if path == record.HASHES and path.exists() else {"log": [], "runs": {}}
     runs = record_all(steps)
-    changed = [name for name, shown in runs.items() if before["runs"].get(name) != shown]
+    changed = [name for name, hashes in runs.items() if before["runs"].get(name) != hashes]
     changed += [f"{name} (gone)" for name in before["runs"] if name not in runs]
     if changed:
         entry = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "reason": reason, "changed": changed}
@@ -108,7 +107,11 @@ def regenerate(reason: str, path: Path = record.HASHES, steps: int = STEPS) -> l
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to compile the core. needs: the CPU flag that the result needs to run."""
+    """A way to compile the core.
+
+    Attributes:
+        needs: CPU flag that the result requires.
+    """
 
     name: str
     compiler: str = "gcc"
@@ -118,7 +121,7 @@ class Kind:
     switches: dict[str, str] = field(default_factory=dict)
 
     def missing(self) -> str:
-        """Return why this kind cannot be checked here, or ""."""
+        """Return the reason why this kind cannot be checked here, "" if it can."""
         if shutil.which(self.compiler) is None:
             return f"{self.compiler} is not installed"
         if self.needs and self.needs not in Path("/proc/cpuinfo").read_text().split():
@@ -126,7 +129,7 @@ class Kind:
         return ""
 
     def environment(self) -> dict[str, str]:
-        """Return the environment that setup.py and the tests' own compilations read."""
+        """Return the environment variables for setup.py and for compilations in tests."""
         flags = f"{self.level} {self.flags}".strip()
         return {
             "CC": self.compiler, "LDSHARED": f"{self.compiler} -shared",
@@ -155,9 +158,7 @@ KINDS = [
 
 
 def check(kinds: Sequence[Kind], steps: int) -> bool:
-    """Build each kind in a copy of the sources, check it and print the result. Returns whether all
-    passed.
-    """
+    """Build each kind in a copy of the sources and check it; return whether all passed."""
     fine = True
     for kind in kinds:
         if kind.missing():
@@ -209,11 +210,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             0 if check([kind for kind in KINDS if options.only in kind.name], options.steps) else 1
         )
     try:
-        given = len(options.reason.split()) > 0
+        has_reason = len(options.reason.split()) > 0
         wrote = [
             name
             for name, path in cases.SCENES.items()
-            if given and ensure_scenes(name, path, options.new_scenes)
+            if has_reason and ensure_scenes(name, path, options.new_scenes)
         ]
         changed = regenerate(options.reason)
     except ValueError as error:

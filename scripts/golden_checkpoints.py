@@ -5,9 +5,9 @@
     python scripts/golden_checkpoints.py          write those of this version, unless they exist
     python scripts/golden_checkpoints.py --anew   write them again; only for an unreleased version
 
-They are in tests/train/golden/<version>/. Next to each checkpoint is replay.npz: observations,
-flags and masks of some steps, and the actions that the policy took. So a later version must take
-equal actions for these observations, even if its envs change.
+They are in tests/train/golden/<version>/. Next to each checkpoint is replay.npz, with observations,
+flags and masks of some steps, and the actions of the policy. A later version must choose equal
+actions for these observations, even if its envs change.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PYTHON_ENVS, SCENES = "tests.train.envs", "generated:2"
 
 TAG = {"num_taggers": 2, "grid_length": 4, "episode_length": 6}
 
-# What a kind is trained in, with settings of the env and of the policy.
+# The env of each kind, with settings of the env and of the policy.
 KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "mlp": ("probe", PROBE, {}),
     "mingru": ("probe", PROBE, {"memory": "mingru"}),
@@ -54,13 +54,11 @@ KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 def load(folder: Path) -> LoadedPolicy:
-    """Load a kind's checkpoint as a user of a later version would, with the code of its env where
-    that is Python.
-    """
+    """Load a kind's checkpoint like a user of a later version, with the code of a Python env."""
     target = json.loads((folder / "checkpoint" / "manifest.json").read_text())["config"]["target"]
     settings = (
         {"scenes": SCENES} if target == "drive" else None
-    )  # those of its evaluation take a while to make
+    )  # The scenes of its evaluation take a while to generate.
     return load_policy(
         folder / "checkpoint",
         env=target if target.startswith(PYTHON_ENVS) else None,
@@ -69,15 +67,16 @@ def load(folder: Path) -> LoadedPolicy:
 
 
 def by_group(value: Any, groups: Sequence[str]) -> dict[str, Any]:
-    """Return {row group: its part} of what the vector env and `act` give and take."""
+    """Return a value of the vector env or of `act` as a dict by row group."""
     return value if len(groups) > 1 else {groups[0]: value}
 
 
-def watched(policy: LoadedPolicy) -> dict[str, np.ndarray]:
-    """Let a policy act for some steps and return all that it was given and did: {step/what/row
-    group: array}.
+def record_acts(policy: LoadedPolicy) -> dict[str, np.ndarray]:
+    """Let a policy act for some steps; return its inputs and actions.
+
+    The keys of the arrays are STEP/WHAT/ROW GROUP.
     """
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     env: Any = policy.config.env
     settings = dataclasses.asdict(env) if dataclasses.is_dataclass(env) else env
     with puffervec.make(
@@ -90,31 +89,29 @@ def watched(policy: LoadedPolicy) -> dict[str, np.ndarray]:
             for name, observed in by_group(observations, list(groups)).items():
                 rows = groups[name]
                 fields = observed if isinstance(observed, dict) else {"": observed}
-                found |= {
+                arrays |= {
                     f"{step}/observations/{name}/{field}": np.array(part)
                     for field, part in fields.items()
                 }
-                found[f"{step}/done/{name}"] = ~rows.masks | rows.terminals | rows.truncations
+                arrays[f"{step}/done/{name}"] = ~rows.masks | rows.terminals | rows.truncations
                 if rows.action_masks is not None:
-                    found[f"{step}/action_masks/{name}"] = np.array(rows.action_masks)
+                    arrays[f"{step}/action_masks/{name}"] = np.array(rows.action_masks)
             actions = policy.act(observations, vec)
-            found |= {
+            arrays |= {
                 f"{step}/actions/{name}": np.array(part)
                 for name, part in by_group(actions, list(groups)).items()
             }
             vec.send(actions)
         vec.recv()
-    return found
+    return arrays
 
 
-def replayed(policy: LoadedPolicy, kept: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Give a policy the same observations, flags and masks again and return its actions by the same
-    names.
-    """
-    found: dict[str, np.ndarray] = {}
+def replay_acts(policy: LoadedPolicy, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Pass recorded observations, flags and masks to a policy; return its actions by key."""
+    result: dict[str, np.ndarray] = {}
     for step in range(STEPS):
         parts: dict[str, dict[str, Any]] = {}
-        for name, array in kept.items():
+        for name, array in arrays.items():
             number, what, group, *field = name.split("/")
             if int(number) == step and any(field):
                 parts.setdefault(what, {}).setdefault(group, {})[field[0]] = array
@@ -122,24 +119,25 @@ def replayed(policy: LoadedPolicy, kept: dict[str, np.ndarray]) -> dict[str, np.
                 parts.setdefault(what, {})[group] = array
         groups = list(parts["observations"])
         one = len(groups) == 1
-        given = {
+        inputs = {
             what: part[groups[0]] if one else part
             for what, part in parts.items()
             if what != "actions"
         }
         actions = policy.act(
-            given["observations"], done=given["done"], action_mask=given.get("action_masks")
+            inputs["observations"], done=inputs["done"], action_mask=inputs.get("action_masks")
         )
-        found |= {
+        result |= {
             f"{step}/actions/{name}": np.array(part)
             for name, part in by_group(actions, groups).items()
         }
-    return found
+    return result
 
 
 def keep_weights(checkpoint: Path, folder: Path) -> None:
-    """Copy what `load_policy` reads of a checkpoint: the manifest and the weights. checkpoint_v1
-    beside them has all files.
+    """Copy the files of a checkpoint that `load_policy` reads: the manifest and the weights.
+
+    checkpoint_v1 next to them has all files.
     """
     folder.mkdir(parents=True)
     manifest = json.loads((checkpoint / "manifest.json").read_text())
@@ -155,26 +153,24 @@ def keep_weights(checkpoint: Path, folder: Path) -> None:
 
 
 def write(kind: str, folder: Path) -> None:
-    """Write the checkpoint and the replay of a kind, of the first seed with which the policy does
-    not always do the same.
-    """
+    """Write the checkpoint and the replay of a kind, for the first seed with different actions."""
     for seed in range(1, 100):
         train_once(kind, seed, folder)
-        kept = watched(load(folder))
-        actions = [array for name, array in kept.items() if "/actions/" in name]
+        arrays = record_acts(load(folder))
+        actions = [array for name, array in arrays.items() if "/actions/" in name]
         if any((array != array[0]).any() for array in actions):
             break
-    np.savez_compressed(folder / "replay.npz", **kept)  # type: ignore[arg-type]
+    np.savez_compressed(folder / "replay.npz", **arrays)  # type: ignore[arg-type]
 
 
 def train_once(kind: str, seed: int, folder: Path) -> None:
-    """Train a policy of a kind for one update and keep its checkpoint."""
+    """Train a policy of a kind for one update and copy its checkpoint."""
     target, env, policy = KINDS[kind]
     train = {"horizon": 4, "minibatch_size": 0, "seed": seed, "device": "cpu"}
     small = {"vec": {"num_envs": ENVS, "backend": "serial"}, "train": train}
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as scratch:
         config = TrainConfig.of(
-            target, **small, env=env, policy={"hidden": (8,), **policy}, log={"folder": made}
+            target, **small, env=env, policy={"hidden": (8,), **policy}, log={"folder": scratch}
         )
         with Trainer(config) as trainer:
             trainer.collect()
@@ -198,11 +194,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as scratch:
         for kind in KINDS:
-            write(kind, Path(made) / kind)
+            write(kind, Path(scratch) / kind)
         shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(made, target)
+        shutil.copytree(scratch, target)
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     print(f"{target.relative_to(ROOT)}: {len(KINDS)} policies, {size / 1e3:.0f} kB")
     return 0

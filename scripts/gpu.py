@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`make gpu`: everything that needs a GPU, in one command, without network and in under 20 minutes.
+"""`make gpu`: run everything that needs a GPU, without network and in under 20 minutes.
 
-Runs the tests marked `gpu`, short benchmarks on CUDA (round trips, steps per second, the host's
+It runs the tests marked `gpu`, short benchmarks on CUDA (round trips, steps per second, the host's
 share of a vector step, training end to end with its ladder, the cost of four bottlenecks) and short
-training runs of tag_grid and drive; prints which criteria for the trainer on a GPU were met; writes
-bench/results/<CPU>-<cores>/<day>-gpu.json. Exit status: 0; 1 if a step failed; 2, with one line, if
-torch finds no CUDA device. A missed criterion is reported, but does not count as a failed step.
+training runs of tag_grid and drive; prints which criteria for the trainer on a GPU were met; and
+writes bench/results/<CPU>-<cores>/<day>-gpu.json. Exit status: 0; 1 if a step failed; 2, with one
+line, if torch finds no CUDA device. A missed criterion is reported, but does not count as a failed
+step.
 """
 
 from __future__ import annotations
@@ -32,18 +33,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import common
 
 LIMIT_S = 19 * 60.0
-LEAST_RATES = {"drive": 1e6, "tag_grid": 1e7}  # agent-steps/s end to end
-WARM_SHARE = 0.2  # first lines of a training run to leave out: captures, caches and clocks settle
+LEAST_RATES = {"drive": 1e6, "tag_grid": 1e7}  # Agent-steps/s end to end.
+WARM_SHARE = 0.2  # Share of a run's lines to skip, until captures, caches and clocks are steady.
 TAIL_LINES = 30
 GRACE_S = 10.0
 
 
 @dataclass(frozen=True)
 class Step:
-    """One command.
+    """One command of the list.
 
     Attributes:
-        limit_s: after which it is killed. collect: reads its results after success.
+        limit_s: seconds after which it is killed.
+        collect: reads its results after success.
     """
 
     name: str
@@ -53,7 +55,7 @@ class Step:
 
 
 def cuda_facts() -> dict[str, Any] | None:
-    """Return what torch reports of the first CUDA device, or None without one."""
+    """Return torch's facts about the first CUDA device, None if there is none."""
     import torch
 
     if not torch.cuda.is_available():
@@ -73,8 +75,8 @@ def cuda_facts() -> dict[str, Any] | None:
 def _driver() -> str:
     """Return the version of NVIDIA's driver, or ""."""
     with contextlib.suppress(OSError):
-        found = re.search(r"Module\s+([\d.]+)", Path("/proc/driver/nvidia/version").read_text())
-        return found.group(1) if found else ""
+        match = re.search(r"Module\s+([\d.]+)", Path("/proc/driver/nvidia/version").read_text())
+        return match.group(1) if match else ""
     return ""
 
 
@@ -82,14 +84,12 @@ def _driver() -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Return the results of a benchmark, without the facts about the machine, which the report has
-    once.
-    """
+    """Return the results of a benchmark, without the facts about the machine."""
     return json.loads(path.read_text())["results"]
 
 
 def summarize_training(lines: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return rates and shares of a training run from its metric lines, the first ones left out.
+    """Return rates and shares of a training run from its metric lines, except the first ones.
 
     Raises:
         ValueError: the run ended before its first line.
@@ -122,14 +122,12 @@ def collect_training(folder: Path) -> dict[str, Any]:
 
 
 def summarize_profile(path: Path) -> dict[str, Any]:
-    """Return the statistics (ms) and counts of a report of puffer-train profile, and the line of
-    its sweep.
-    """
+    """Return statistics (ms), counts and the line of the sweep of a `puffer-train profile` report."""
     report = json.loads(path.read_text())
-    found = {
+    latencies = {
         one["name"]: {"ms": one["stats_ms"], "counts": one["counts"]} for one in report["latencies"]
     }
-    return {"latencies": found, "fit": report["sweep"] and report["sweep"]["fit"]}
+    return {"latencies": latencies, "fit": report["sweep"] and report["sweep"]["fit"]}
 
 
 def gpu_test_files(folder: Path = common.ROOT / "tests") -> list[str]:
@@ -166,7 +164,7 @@ def _training(env: str, scratch: Path, seconds: float) -> Step:
 
 
 def _profiles(scratch: Path) -> list[Step]:
-    """Where the time of training goes, and what a policy that waits loses."""
+    """Return steps that profile the phases of training, and a policy that waits for the device."""
     loop, loops = scratch / "loop.json", ("while", "range")
     phases = (
         sys.executable,
@@ -202,10 +200,15 @@ def _profiles(scratch: Path) -> list[Step]:
 
 
 def steps(scratch: Path, seconds: float) -> list[Step]:
-    """Return all steps. scratch: folder for their files; seconds: length of a training run."""
-    # pytest-benchmark, where it is installed, warns that it cannot measure beside `-n`.
+    """Return all steps.
+
+    Args:
+        scratch: folder for their files.
+        seconds: length of a training run.
+    """
+    # If pytest-benchmark is installed, it warns that it cannot measure with `-n`.
     options = ("-q", "-m", "gpu", "-p", "no:cacheprovider", "-p", "no:benchmark", "-n", "4")
-    options += ("--show-capture", "no")  # its end is kept: torch logs thousands of lines
+    options += ("--show-capture", "no")  # Torch logs thousands of lines.
     tests = (sys.executable, "-m", "pytest", *options, *gpu_test_files())
     short = ("--seconds", "1", "--repeats", "5")
     torch = ("--policy", "torch", "--device", "cuda")
@@ -260,16 +263,17 @@ def steps(scratch: Path, seconds: float) -> list[Step]:
 
 
 def criteria(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the criteria for the trainer on a GPU: found (None: its step gave no result), target,
-    and whether it is met.
+    """Return the criteria for the trainer on a GPU.
+
+    Each has the measured value (None if its step has no result), the target, and whether it is met.
     """
     ended = {entry["name"]: entry for entry in entries if entry["status"] == "ok"}
-    found = []
+    result = []
     for env, target in LEAST_RATES.items():
         rate: float | None = None
         if "training" in ended:
             rate = ended["training"]["results"]["speed"][env]["agent_steps_per_s"]["median"]
-        found.append(
+        result.append(
             _criterion(
                 f"{env}, agent-steps/s end to end, at least",
                 rate,
@@ -279,14 +283,14 @@ def criteria(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         )
     for cost in ended["host"]["results"] if "host" in ended else [None]:
         us, below = (cost["host"]["median"], cost["target"]) if cost else (None, None)
-        found.append(
+        result.append(
             _criterion(
                 "host time per vector step, us, below", us, below, bool(cost and cost["met"])
             )
         )
     tested = "tests" in ended
     return [
-        *found,
+        *result,
         _criterion("no allocation and no synchronisation in a step", tested or None, True, tested),
     ]
 
@@ -296,24 +300,24 @@ def markdown(entries: Sequence[Mapping[str, Any]]) -> str:
     results = {entry["name"]: entry["results"] for entry in entries if entry["status"] == "ok"}
     rows = []
     if "training" in results:
-        for env, found in results["training"]["speed"].items():
+        for env, result in results["training"]["speed"].items():
             parts = ("env", "copy", "forward", "update")
-            shares = [f"{part} {100 * found['shares'][part]['median']:.0f} %" for part in parts]
-            rate = common.number(found["agent_steps_per_s"]["median"])
+            shares = [f"{part} {100 * result['shares'][part]['median']:.0f} %" for part in parts]
+            rate = common.number(result["agent_steps_per_s"]["median"])
             rows.append((f"training of {env}: {', '.join(shares)}", f"{rate} agent-steps/s"))
         for env, ladder in results["training"]["ladder"].items():
             gain = f"{ladder[-1]['over_naive']['median']:.1f}"
             what = f"training of {env}, times the rate of a plain PyTorch loop on the same GPU"
             rows.append((what, gain))
-    for found in results.get("host", ()):
-        time_us = f"{found['host']['median']:.0f} us"
+    for result in results.get("host", ()):
+        time_us = f"{result['host']['median']:.0f} us"
         rows.append(
             ("the learner's own time for a vector step of an env that does nothing", time_us)
         )
-    for found in results.get("plans", ()):
-        if found["mode"] == "cudagraph" and found["rows"] == 1024:
-            what = f"a CUDA graph's share of eager's time, 1,024 rows: {found['policy']}"
-            rows.append((what, f"{found['of_eager']['median']:.2f}"))
+    for result in results.get("plans", ()):
+        if result["mode"] == "cudagraph" and result["rows"] == 1024:
+            what = f"a CUDA graph's share of eager's time, 1,024 rows: {result['policy']}"
+            rows.append((what, f"{result['of_eager']['median']:.2f}"))
     return common.markdown(("what", ">figure"), rows)
 
 
@@ -322,8 +326,9 @@ def _criterion(name: str, found: Any, target: Any, met: bool) -> dict[str, Any]:
 
 
 def _run(command: Sequence[str], limit_s: float, log: Path) -> int | None:
-    """Run a command in the project's folder, its output in a file. Returns None if it was killed
-    after `limit_s`.
+    """Run a command in the project's folder, with its output in a file; return its exit status.
+
+    None: it was killed after `limit_s`.
     """
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -343,7 +348,7 @@ def _run(command: Sequence[str], limit_s: float, log: Path) -> int | None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and its children, if it still runs."""
+    """Kill a process and its children if it still runs."""
     if process.poll() is not None:
         return
     with contextlib.suppress(ProcessLookupError):
@@ -364,7 +369,7 @@ def run_step(step: Step, limit_s: float, log: Path) -> dict[str, Any]:
     """
     entry: dict[str, Any] = {
         "name": step.name,
-        "command": _shown(step.command, log.parent),
+        "command": _without_folders(step.command, log.parent),
         "status": "left out",
     }
     limit_s = min(step.limit_s, limit_s)
@@ -385,17 +390,17 @@ def run_step(step: Step, limit_s: float, log: Path) -> dict[str, Any]:
         return {**entry, "status": "failed", "reason": f"no results: {error}", "output": tail}
 
 
-def _shown(command: Sequence[str], scratch: Path) -> str:
-    """Return a command as one would type it, without folders of this machine."""
+def _without_folders(command: Sequence[str], scratch: Path) -> str:
+    """Return a command as typed, without folders of this machine."""
     text = " ".join(command).replace(sys.executable, "python").replace(str(scratch), "TEMPORARY")
     return text.replace(str(common.ROOT) + os.sep, "")
 
 
-def run_all(chosen: Sequence[Step], scratch: Path, limit_s: float) -> list[dict[str, Any]]:
-    """Run the steps one after another within `limit_s` altogether, printing one line for each."""
+def run_all(steps: Sequence[Step], scratch: Path, limit_s: float) -> list[dict[str, Any]]:
+    """Run the steps one after another, within `limit_s` in total; print one line for each."""
     deadline = time.monotonic() + limit_s
     entries = []
-    for number, step in enumerate(chosen):
+    for number, step in enumerate(steps):
         print(f"{step.name} ...", end=" ", flush=True)
         entry = run_step(step, deadline - time.monotonic(), scratch / f"step-{number}.log")
         print(
@@ -452,8 +457,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         entries = run_all(
             [step for step in every if step.name in chosen], Path(scratch), 60 * options.minutes
         )
-    asked = criteria(entries)
-    for one in asked:
+    verdicts = criteria(entries)
+    for one in verdicts:
         print(
             f"{'met' if one['met'] else 'NOT MET'}: {one['criterion']} {one['target']}; found "
             f"{one['found']}"
@@ -461,7 +466,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     path = options.json or common.results_path("gpu", facts, common.RESULTS)
     settings = {"train_seconds": options.train_seconds, "minutes": options.minutes}
     report = common.report("gpu", facts, {**settings, "steps": chosen}, entries)
-    common.write_json(path, {**report, "criteria": asked})
+    common.write_json(path, {**report, "criteria": verdicts})
     print(f"results: {path}")
     return 0 if all(entry["status"] == "ok" for entry in entries) else 1
 

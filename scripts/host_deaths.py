@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Kill the hosts of a run over Ray at random moments, then the learner: no update may be lost.
+"""Kill the hosts of a run over Ray at random moments, then the learner; no update may be lost.
 
     python scripts/host_deaths.py              50 deaths of one of two hosts, then the learner's
     PV_SEED=7 python scripts/host_deaths.py    the same hosts at the same moments
 
-A host is killed by SIGKILL, from a moment to some seconds after the death before: while it plays,
-sends, starts again or has just been started. The log must hold every update from the first to the
-last, in order. After the learner's death no process of Ray may be left, and `--resume` must
-continue from the newest checkpoint. Exit status 0, or 1 with what is wrong.
+A host is killed by SIGKILL, at most some seconds after the previous death: while it collects, sends
+or restarts, or just after its start. The log must contain every update from the first to the last,
+in order. After the learner's death no process of Ray may be left, and `--resume` must continue from
+the newest checkpoint. Exit status: 0, or 1 with the fault.
 """
 
 from __future__ import annotations
@@ -33,39 +33,41 @@ from bench import common
 from puffervec.train import read_metrics
 
 PATIENCE_S = 180.0
-LONGEST_WAIT_S = 10.0  # Between two deaths; a host takes some seconds to start again.
+LONGEST_WAIT_S = 10.0  # Longest time between two deaths; a host takes some seconds to restart.
 FLAGS = (
     "--total-timesteps 1000000000 --train.final-eval false --train.threads 1 --device cpu "
     "--log.dashboard plain --log.checkpoint-interval-s 5 --run-name deaths --vec.num-envs 16"
 ).split()
 
 
-def eventually(condition: Callable[[], Any], what: str) -> Any:
-    """Return what the condition returns once that is true. Raises: SystemExit where it takes too
-    long.
+def wait_for(condition: Callable[[], Any], what: str) -> Any:
+    """Wait until the condition returns a true value, and return it.
+
+    Raises:
+        SystemExit: it takes too long.
     """
     give_up = time.monotonic() + PATIENCE_S
-    while not (found := condition()):
+    while not (result := condition()):
         if time.monotonic() > give_up:
             raise SystemExit(f"after {PATIENCE_S:g} s still not: {what}")
         time.sleep(0.05)
-    return found
+    return result
 
 
 def hosts_of(learner: psutil.Process) -> list[psutil.Process]:
-    """Return the processes that are hosts."""
-    found = []
+    """Return the processes of the hosts."""
+    processes = []
     for process in learner.children(recursive=True):
         try:
             if " ".join(process.cmdline()).startswith("ray::Actor"):
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue
-    return found
+    return processes
 
 
 def updates(run: Path) -> list[dict[str, float]]:
-    """Return the lines of metrics so far."""
+    """Return the lines of metrics of a run so far."""
     file = run / "metrics.jsonl"
     return list(read_metrics(file)) if file.exists() else []
 
@@ -91,7 +93,7 @@ def start(folder: Path, hosts: int, *args: str) -> subprocess.Popen[bytes]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it all, print and keep what came of it."""
+    """Run the command, print and write the figures, and return the exit status."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -101,30 +103,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = flags.parse_args(arguments)
     seed = int(os.environ.get("PV_SEED", "1"))
     with tempfile.TemporaryDirectory() as name:
-        found, foreign = common.foreign_load(
+        figures, foreign = common.foreign_load(
             lambda: (
                 deaths(Path(name), options.hosts, options.deaths, random.Random(seed))
                 | {"seed": seed}
             )
         )
-    for key, value in found.items():
+    for key, value in figures.items():
         print(f"{key:>34}: {value}")
     if options.json is not None:
         facts = {**common.machine(), "foreign_load": foreign}
-        common.write_json(options.json, common.report("host-deaths", facts, vars(options), found))
+        common.write_json(options.json, common.report("host-deaths", facts, vars(options), figures))
     return 0
 
 
 def deaths(folder: Path, hosts: int, count: int, random_: random.Random) -> dict[str, Any]:
-    """Kill hosts and the learner; return figures. Raises: SystemExit with what is wrong."""
+    """Kill hosts and the learner; return figures. Raises: SystemExit: names the fault."""
     run = folder / "deaths"
     running = start(folder, hosts, "cartpole")
     learner = psutil.Process(running.pid)
     try:
-        eventually(lambda: len(updates(run)) > 2, "the first updates")
+        wait_for(lambda: len(updates(run)) > 2, "the first updates")
         begin = time.monotonic()
         for number in range(count):
-            victim = random_.choice(eventually(lambda: hosts_of(learner), "a host"))
+            victim = random_.choice(wait_for(lambda: hosts_of(learner), "a host"))
             victim.send_signal(signal.SIGKILL)
             time.sleep(random_.uniform(0.0, LONGEST_WAIT_S))
             if running.poll() is not None:
@@ -134,22 +136,22 @@ def deaths(folder: Path, hosts: int, count: int, random_: random.Random) -> dict
                 )
         spent_s = time.monotonic() - begin
         after = len(updates(run))
-        eventually(lambda: len(updates(run)) > after + 20, "updates after the last death")
-        eventually(lambda: len(hosts_of(learner)) == hosts, "all hosts at work again")
+        wait_for(lambda: len(updates(run)) > after + 20, "updates after the last death")
+        wait_for(lambda: len(hosts_of(learner)) == hosts, "all hosts at work again")
         lines = in_order(run)
-        eventually(lambda: list((run / "checkpoints").glob("*")), "a checkpoint")
+        wait_for(lambda: list((run / "checkpoints").glob("*")), "a checkpoint")
         below = learner.children(recursive=True)
         learner.send_signal(signal.SIGKILL)
         running.wait()
         begin = time.monotonic()
-        eventually(
+        wait_for(
             lambda: not [process for process in below if alive(process)],
             f"nothing left of {len(below)} processes",
         )
         gone_s = time.monotonic() - begin
         before = int(lines[-1]["update"])
         running = start(folder, hosts + 1, "--resume", str(run))  # With another number of hosts.
-        eventually(
+        wait_for(
             lambda: updates(run)[-1]["update"] > before + 20 or running.poll() is not None,
             "updates after resuming",
         )
@@ -175,7 +177,7 @@ def deaths(folder: Path, hosts: int, count: int, random_: random.Random) -> dict
 
 
 def in_order(run: Path) -> list[dict[str, float]]:
-    """Return the lines of metrics, which hold every update once. Raises: SystemExit."""
+    """Return the lines of metrics. Raises: SystemExit: they do not contain every update once."""
     lines = updates(run)
     numbers = [int(line["update"]) for line in lines]
     if numbers != list(range(1, len(numbers) + 1)):
@@ -184,7 +186,7 @@ def in_order(run: Path) -> list[dict[str, float]]:
 
 
 def alive(process: psutil.Process) -> bool:
-    """True while it runs."""
+    """Return whether a process runs."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
@@ -192,7 +194,7 @@ def alive(process: psutil.Process) -> bool:
 
 
 def learner_and_below(pid: int) -> list[psutil.Process]:
-    """Return what is left of a learner and its processes."""
+    """Return the live processes of a learner and its descendants."""
     try:
         learner = psutil.Process(pid)
         return [*learner.children(recursive=True), learner]

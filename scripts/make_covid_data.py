@@ -5,8 +5,8 @@
     python scripts/make_covid_data.py                      rewrites the four files of the package
     python scripts/make_covid_data.py --seed 7 --out mine  another set
 
-Nothing in it is measured. Its states are regions without a place, with populations from half a
-million to forty million. An epidemic begins in each region on a different day, measures follow, and
+Nothing in it is measured. Its states are fictitious regions with populations from half a million to
+forty million. An epidemic begins in each region on a different day, measures follow, and
 episodes begin with the state of the last day. Transmission falls with stringency from a basic
 reproduction number of about 1.7 to 0.6. Unemployment rises some days after measures and falls over
 months. The bounds of both indices come from two rollouts, all states at stringency 1 and all at 10
@@ -34,20 +34,21 @@ PEOPLE = 330e6
 LAMBDAS = np.array([7.0, 30.0, 90.0, 200.0, 450.0])
 WEIGHTS = np.array(
     [-0.9, 0.35, 0.5, 0.5, 0.6]
-)  # Per level of stringency: a sudden change shows after some days.
+)  # Effects per level of stringency: a sudden change shows after some days.
 PLANNER_ALPHA, ETA = 0.5, 2.0
 UNSCALED = {"health_min": 0.0, "health_max": 1.0, "economic_min": 0.0, "economic_max": 1.0}
 
 
 def populations(draw: np.random.Generator) -> np.ndarray:
-    """Return whole numbers of people, (51,), largest first."""
+    """Draw populations as whole numbers, (51,), largest first."""
     shares = np.sort(np.exp(draw.normal(0.0, 1.0, STATES)))[::-1]
     return np.asarray(np.round(np.clip(shares / shares.sum() * PEOPLE, 0.55e6, 40e6)))
 
 
 def levels_of(draw: np.random.Generator) -> np.ndarray:
-    """Return the stringency by day, (82, 51): 1 until measures begin, then a level more every few
-    days.
+    """Draw the stringency by day, (82, 51).
+
+    It is 1 until measures begin, then increases by a level every few days.
     """
     begin, every = draw.integers(58, 72, STATES), draw.integers(3, 7, STATES)
     top = draw.integers(2, 6, STATES)
@@ -61,8 +62,9 @@ def epidemic(
     beta: tuple[np.ndarray, np.ndarray],
     levels: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
-    """Return susceptible, infected and recovered people of the last day: SIR by days, as the model
-    has it.
+    """Return susceptible, infected and recovered people of the last day.
+
+    They follow from a daily SIR model, as in the env.
     """
     infected = np.zeros(STATES)
     recovered = np.zeros(STATES)
@@ -77,8 +79,8 @@ def epidemic(
     return population - infected - recovered, infected, recovered
 
 
-def drawn(seed: int) -> CovidData:
-    """Return a data set without bounds of the indices."""
+def draw_data(seed: int) -> CovidData:
+    """Draw a data set without bounds of the indices."""
     draw = np.random.default_rng(seed)
     population, levels = populations(draw), levels_of(draw)
     open_beta, closed_beta = (
@@ -106,18 +108,22 @@ def drawn(seed: int) -> CovidData:
     start = Covid(data)
     states[:, list(COLUMNS).index("unemployed")] = np.round(start.unemployment(start.filters))
     return dataclasses.replace(
-        data, states=rounded(states), planner=rounded(planner), weights=rounded(weights)
+        data,
+        states=round_values(states),
+        planner=round_values(planner),
+        weights=round_values(weights),
     )
 
 
-def rounded(values: np.ndarray) -> np.ndarray:
-    """Return numbers with the ten digits that the files have."""
+def round_values(values: np.ndarray) -> np.ndarray:
+    """Round numbers to the ten digits of the files."""
     return np.array([float(f"{value:.10g}") for value in values.reshape(-1)]).reshape(values.shape)
 
 
 def mean_indices(data: CovidData, level: int) -> np.ndarray:
-    """Return the mean health and economic index of an episode at one stringency, (2, 52): of the
-    states, then the planner.
+    """Return the mean health and economic index of an episode at one stringency, (2, 52).
+
+    The columns are those of the states, then of the planner.
     """
     env = Covid(data)
     actions = {"states": np.full(STATES, level), "planner": np.zeros(1, int)}
@@ -130,12 +136,12 @@ def mean_indices(data: CovidData, level: int) -> np.ndarray:
 
 
 def with_bounds(data: CovidData) -> CovidData:
-    """Return the data with bounds of both indices: the means of two rollouts."""
+    """Return the data with bounds of both indices, which are the means of two rollouts."""
     open_health, open_economy = mean_indices(data, 1)
     closed_health, closed_economy = mean_indices(data, 10)
-    bounds = rounded(
+    bounds = round_values(
         np.array([open_health, closed_health, closed_economy, open_economy])
-    )  # (4, 52), in the order of TASTE
+    )  # (4, 52), in the order of TASTE.
     states, planner = data.states.copy(), data.planner.copy()
     states[:, -4:], planner[-4:] = bounds[:, :STATES].T, bounds[:, STATES]
     return dataclasses.replace(data, states=states, planner=planner)
@@ -154,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="folder of the files (default: that of the package)",
     )
     options = flags.parse_args(arguments)
-    data = with_bounds(drawn(options.seed))
+    data = with_bounds(draw_data(options.seed))
     save_data(data, options.out)
     print(
         f"{options.out}: {STATES} synthetic states, {data.column('population').sum():.4g} people, "

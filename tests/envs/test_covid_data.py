@@ -32,7 +32,7 @@ def test_the_script_draws_the_same_set_again(tmp_path: Path) -> None:
     np.testing.assert_allclose(again.states, kept.states, rtol=1e-8)
     np.testing.assert_allclose(again.planner, kept.planner, rtol=1e-8)
     assert (again.weights == kept.weights).all() and (again.stringency == kept.stringency).all()
-    other = make_covid_data.drawn(5)
+    other = make_covid_data.draw_data(5)
     assert other.states.shape == kept.states.shape and (other.states != kept.states).any()
 
 

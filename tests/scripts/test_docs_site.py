@@ -57,13 +57,13 @@ def test_links() -> None:
         "[h](gpu-notebook.ipynb) [i](../examples/out_of_tree)\n```md\n[in](code.md)\n```\n"
     )
     home = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Homepage"]
-    assert docs_site.relinked(text, "docs/sweeps.md", WHERE) == (
+    assert docs_site.rewrite_links(text, "docs/sweeps.md", WHERE) == (
         "[a](training.md#sweep) [b](index.md) [c](examples/sb3_script.md) "
         f"[d]({home}/blob/main/csrc/contract/env.h) ![e](images/tag.png) [f](#here) "
         "[g](https://example.org/x) [h](gpu-notebook.md) "
         f"[i]({home}/tree/main/examples/out_of_tree)\n```md\n[in](code.md)\n```\n"
     )
-    assert docs_site.relinked(
+    assert docs_site.rewrite_links(
         "[a](docs/training.md) [![b](docs/images/replay.png)](docs/seeing.md)", "README.md", WHERE
     ) == ("[a](training.md) [![b](images/replay.png)](seeing.md)")
 

@@ -88,7 +88,7 @@ def test_files_and_names() -> None:
 def test_policies_of_each_version_take_the_same_actions(folder: Path) -> None:
     torch.set_num_threads(1)
     kept = dict(np.load(folder / "replay.npz"))
-    found = golden_checkpoints.replayed(golden_checkpoints.load(folder), kept)
+    found = golden_checkpoints.replay_acts(golden_checkpoints.load(folder), kept)
     actions = {name: array for name, array in kept.items() if "/actions/" in name}
     assert set(found) == set(actions) and len(actions) >= golden_checkpoints.STEPS
     for name, array in actions.items():
