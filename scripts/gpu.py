@@ -122,7 +122,7 @@ def collect_training(folder: Path) -> dict[str, Any]:
 
 
 def summarize_profile(path: Path) -> dict[str, Any]:
-    """Return statistics (ms), counts and the line of the sweep of a `puffer-train profile` report."""
+    """Return statistics (ms), counts and the line of the sweep of a profile report."""
     report = json.loads(path.read_text())
     latencies = {
         one["name"]: {"ms": one["stats_ms"], "counts": one["counts"]} for one in report["latencies"]

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Draw random mutations of the sources of the newer rooms, for `scripts/sabotage.py --random`.
 
-A mutation changes one place: a comparison, the sign of a term, a term that is dropped, a condition,
-minimum and maximum, or a number. Comments, strings, imports, assertions and error messages are left
-alone. Its tests are those that mirror the file; if they pass, those of the whole room run, then the
-slow ones among those that mirror it. Some mutations have no observable effect (a limit that only
-affects speed, a tie that cannot occur), so a share of 100 % is not expected.
+A mutation changes one place: a comparison, the sign of a term, a dropped term, a condition, minimum
+and maximum, or a number. Comments, strings, imports, assertions and error messages are not changed.
+Its tests are those that mirror the file; if they pass, those of the whole room run, then the slow
+ones among those that mirror it. Some mutations have no observable effect (a limit that only affects
+speed, a tie that cannot occur), so a share of 100 % is not expected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scripts.sabotage import Sabotage, Stale
 from tests.test_source_rules import TESTED_TOGETHER
 
 EVERY_C_ENV = ("tests/test_save_load.py", "tests/test_contract.py", "tests/golden")
-# By folder of sources: the tests of its room.
+# The tests of a room, by its folder of sources.
 ROOMS: dict[str, tuple[str, ...]] = {
     "drive_env": ("tests/drive_env",),
     "csrc/drive": ("tests/drive_env", "tests/c/test_drive_*.py", *EVERY_C_ENV),
@@ -37,8 +37,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "puffervec/wings/ray": ("tests/wings/ray",),
 }
 C_TEXT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
-# Lines that no test is meant to notice a change of: what is included, checked, said, or fetched
-# ahead for speed alone.
+# Lines whose changes no test needs to detect: includes, checks, messages, and prefetches.
 LEFT_ALONE = re.compile(
     r"^\s*(#\s*(include|pragma|error)|import |from |raise |assert |@|PV_ASSERT|_Static_assert"
     r"|__builtin_prefetch|__all__)"
@@ -47,15 +46,17 @@ MASK = "\0"
 
 
 @dataclass(frozen=True)
-class Drawn(Sabotage):
-    """A breakage of one place. at: where `old` begins in the file, in characters."""
+class Mutation(Sabotage):
+    """A breakage of one place.
+
+    Attributes:
+        at: position of `old` in the file, in characters.
+    """
 
     at: int = 0
 
-    def applied(self, text: str) -> str:
-        """Return the text of the file with the breakage in it. Raises: Stale: the file has changed
-        since the draw.
-        """
+    def apply(self, text: str) -> str:
+        """Return the text of the file with the breakage. Raises: Stale: the file has changed."""
         if not text.startswith(self.old, self.at):
             raise Stale(f"{self.name}: {self.old!r} is not at {self.at} in {self.file}")
         return text[: self.at] + self.new + text[self.at + len(self.old) :]
@@ -100,9 +101,10 @@ OPERATORS: tuple[tuple[str, re.Pattern[str], Change], ...] = (
 )  # fmt: skip
 
 
-def masked(path: str, text: str) -> str:
-    """Return a source in which comments, strings and lines that are left alone are masked, at
-    unchanged positions.
+def mask_source(path: str, text: str) -> str:
+    """Return a source in which comments, strings and excluded lines are masked.
+
+    Positions do not change.
     """
     code = list(text)
 
@@ -132,7 +134,7 @@ def masked(path: str, text: str) -> str:
 
 def mutations_of(path: str, text: str) -> Iterator[tuple[str, int, str, str]]:
     """Yield (operator, position, old, new) of each mutation of a source."""
-    code, python = masked(path, text), path.endswith(".py")
+    code, python = mask_source(path, text), path.endswith(".py")
     for name, pattern, change in OPERATORS:
         if name == "condition" and pattern.pattern.startswith(r"(?<=\bif )\(") == python:
             continue
@@ -156,25 +158,26 @@ def _parses(text: str) -> bool:
 
 def sources_of(root: Path, folder: str) -> list[str]:
     """Return the sources of a room, by their paths from the root."""
-    found = [path for path in sorted((root / folder).rglob("*")) if path.suffix in (".py", ".c")]
+    paths = [path for path in sorted((root / folder).rglob("*")) if path.suffix in (".py", ".c")]
     return [
         path.relative_to(root).as_posix()
-        for path in found
+        for path in paths
         if path.name not in ("__init__.py", "__main__.py")
     ]
 
 
 def room_of(root: Path, folder: str) -> tuple[str, ...]:
-    """Return the tests of a room, patterns resolved."""
-    found = []
+    """Return the tests of a room, with resolved patterns."""
+    files = []
     for pattern in ROOMS[folder]:
-        found += sorted(path.relative_to(root).as_posix() for path in root.glob(pattern))
-    return tuple(found)
+        files += sorted(path.relative_to(root).as_posix() for path in root.glob(pattern))
+    return tuple(files)
 
 
 def mirrors_of(root: Path, path: str, room: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the tests that mirror a source: called after it, said to be its, or those that name
-    it; none: the room.
+    """Return the tests that mirror a source, or those of the room if there are none.
+
+    They are named after it, listed as its tests, or mention it.
     """
     tests = [
         file
@@ -182,50 +185,54 @@ def mirrors_of(root: Path, path: str, room: tuple[str, ...]) -> tuple[str, ...]:
         for file in ([root / place] if place.endswith(".py") else (root / place).rglob("test_*.py"))
     ]
     stem = Path(path).stem
-    named = [
+    mirrors = [
         file
         for file in tests
         if file.name in (f"test_{stem}.py", f"test_drive_{stem}.py") or path in file.read_text()
     ]
-    found = {file.relative_to(root).as_posix() for file in named}
+    names = {file.relative_to(root).as_posix() for file in mirrors}
     if (together := TESTED_TOGETHER.get(path)) is not None:
-        found.add(together)
-    return tuple(sorted(found)) or room
+        names.add(together)
+    return tuple(sorted(names)) or room
 
 
-def draw(root: Path, count: int, seed: int, only: str = "") -> list[Drawn]:
-    """Return `count` mutations, as many of each room as of any other, the same ones for the same
-    seed and sources.
+def draw(root: Path, count: int, seed: int, only: str = "") -> list[Mutation]:
+    """Draw `count` mutations, with equal numbers from all rooms.
 
-    Args: only: a folder of ROOMS, or a file; "" for all.
-    Raises: Stale: nothing there can be broken.
+    They depend only on the seed and the sources.
+
+    Args:
+        only: a folder of ROOMS, or a file; "" for all.
+
+    Raises:
+        Stale: no mutation is possible there.
     """
     chance = random.Random(seed)
     folders = [folder for folder in ROOMS if not only or only.startswith(folder)]
     places: dict[str, list[tuple[str, tuple[str, int, str, str]]]] = {}
     for folder in folders:
         files = [path for path in sources_of(root, folder) if not only or path.startswith(only)]
-        found = [
+        candidates = [
             (path, one)
             for path in files
             for one in mutations_of(path, (root / path).read_text(encoding="utf-8"))
         ]
-        if found:
-            places[folder] = chance.sample(found, len(found))
+        if candidates:
+            places[folder] = chance.sample(candidates, len(candidates))
     if not places:
         raise Stale(f"--room {only}: nothing to break there; rooms are {', '.join(ROOMS)}")
-    drawn: list[Drawn] = []
-    while len(drawn) < count and any(places.values()):
-        for folder, left in places.items():
-            while left and len(drawn) < count:
-                path, (operator, at, old, new) = left.pop()
+    mutations: list[Mutation] = []
+    while len(mutations) < count and any(places.values()):
+        for folder, remaining in places.items():
+            while remaining and len(mutations) < count:
+                path, (operator, at, old, new) = remaining.pop()
                 text = (root / path).read_text(encoding="utf-8")
                 line = text.count("\n", 0, at) + 1
                 room = room_of(root, folder)
-                name = f"{len(drawn):03d}-{Path(path).stem}-{line}-{operator}".lower()
+                name = f"{len(mutations):03d}-{Path(path).stem}-{line}-{operator}".lower()
                 why = f"line {line}: {old.strip()} -> {new.strip() or 'nothing'}"
-                one = Drawn(name, path, why, old, new, mirrors_of(root, path, room), room, at)
-                if path.endswith(".c") or _parses(one.applied(text)):
-                    drawn.append(one)
+                one = Mutation(name, path, why, old, new, mirrors_of(root, path, room), room, at)
+                if path.endswith(".c") or _parses(one.apply(text)):
+                    mutations.append(one)
                     break
-    return drawn
+    return mutations

@@ -34,18 +34,18 @@ HEADING = re.compile(r"^## (\S+) \(([^)]*)\)$", re.MULTILINE)
 
 
 class NotReady(Exception):
-    """What is wrong, and what to do, in one line."""
+    """A problem and its remedy, in one line."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """The folder that is to be released."""
+    """The folder to release."""
 
     root: Path = ROOT
     modules: Sequence[str] = api.PUBLIC
 
     def git(self, *arguments: str) -> str:
-        """Return what git prints. Raises: NotReady: it fails."""
+        """Return the output of a git command. Raises: NotReady: it fails."""
         done = subprocess.run(
             ["git", "-C", str(self.root), *arguments], capture_output=True, text=True, timeout=60
         )
@@ -54,37 +54,38 @@ class Release:
         return done.stdout.strip()
 
     def version(self) -> str:
-        """Return the one version, that of puffervec/__init__.py."""
+        """Return the version, from puffervec/__init__.py."""
         tree = ast.parse((self.root / "puffervec" / "__init__.py").read_text())
         constants = [
             node
             for node in tree.body
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
         ]
-        found = [
+        versions = [
             ast.literal_eval(node.value)
             for node in constants
             if ast.unparse(node.targets[0]) == "__version__"
         ]
-        if len(found) != 1 or not re.fullmatch(r"\d+\.\d+\.\d+", str(found[0])):
+        if len(versions) != 1 or not re.fullmatch(r"\d+\.\d+\.\d+", str(versions[0])):
             raise NotReady(
-                f"puffervec/__init__.py has __version__ {found}: it must be there once, as in 1.2.3"
+                f"puffervec/__init__.py has __version__ {versions}: it must be there once, as in "
+                "1.2.3"
             )
-        return str(found[0])
+        return str(versions[0])
 
     def tags(self) -> list[str]:
         """Return the tags of versions, oldest first."""
         return self.git("tag", "--list", "v[0-9]*", "--sort=version:refname").split()
 
     def last(self) -> str | None:
-        """Return the tag of the last release before this version, None where there is none."""
+        """Return the tag of the last release before this version, None if there is none."""
         earlier = [tag for tag in self.tags() if numbers(tag) < numbers(self.version())]
         return earlier[-1] if earlier else None
 
-    # ---- what is looked at: each returns what holds, or raises NotReady --------------------------
+    # ---- checks: each returns a line about the result, or raises NotReady ------------------------
 
     def check_tree(self) -> str:
-        """All that is tracked is committed."""
+        """Check that all changes of tracked files are committed."""
         changed = self.git("status", "--porcelain", "--untracked-files=no").splitlines()
         if changed:
             raise NotReady(
@@ -94,9 +95,7 @@ class Release:
         return f"commit {self.git('rev-parse', '--short=12', 'HEAD')}, nothing uncommitted"
 
     def check_version(self) -> str:
-        """The version stands in one place, and a tag at this commit, or of this version, agrees
-        with it.
-        """
+        """Check that the version occurs once, and agrees with the tags of it and of this commit."""
         version = self.version()
         project = tomllib.loads((self.root / "pyproject.toml").read_text())
         dynamic = project.get("tool", {}).get("setuptools", {}).get("dynamic", {}).get("version")
@@ -128,42 +127,42 @@ class Release:
         )
 
     def check_changelog(self) -> str:
-        """The newest entry is this version's and has a date."""
+        """Check that the newest entry is that of this version and has a date."""
         version = self.version()
         match = HEADING.search((self.root / "CHANGELOG.md").read_text(encoding="utf-8"))
         if match is None or match.group(1) != version:
-            found = "no entry" if match is None else f"{match.group(1)} first"
+            state = "no entry" if match is None else f"{match.group(1)} first"
             raise NotReady(
-                f"CHANGELOG.md has {found}: it must begin with ## {version} (YYYY-MM-DD)"
+                f"CHANGELOG.md has {state}: it must begin with ## {version} (YYYY-MM-DD)"
             )
         try:
             day = date.fromisoformat(match.group(2))
         except ValueError:
-            said = f"{version} ({match.group(2)})"
+            entry = f"{version} ({match.group(2)})"
             raise NotReady(
-                f"CHANGELOG.md says {said}: write the day of the release, YYYY-MM-DD"
+                f"CHANGELOG.md says {entry}: write the day of the release, YYYY-MM-DD"
             ) from None
         return f"{version} of {day}"
 
     def check_figures(self) -> str:
-        """The figures of README are those of a recent commit."""
+        """Check that the figures of README come from a recent commit."""
         try:
-            found = figures.Figures(self.root / "bench" / "figures.toml", self.root).old(
+            lines = figures.Figures(self.root / "bench" / "figures.toml", self.root).old(
                 "README.md", figures.MOST_COMMITS
             )
         except ConfigError as error:
             raise NotReady(str(error)) from error
-        for line in found:
+        for line in lines:
             print(f"            {line}")
-        if found:
+        if lines:
             raise NotReady(
-                f"{len(found)} runs that README quotes are old: measure them again, on a quiet "
+                f"{len(lines)} runs that README quotes are old: measure them again, on a quiet "
                 "machine, as it says above"
             )
         return f"those of README are at most {figures.MOST_COMMITS} commits old"
 
     def check_api(self) -> str:
-        """Nothing that users call has gone or changed, unless the version says so."""
+        """Check that the public API has not lost or changed names, unless the version allows it."""
         last, version = self.last(), self.version()
         if last is None:
             return "no release before this one to compare with"
@@ -183,7 +182,7 @@ class Release:
         )
 
     def check_checkpoints(self) -> str:
-        """Checkpoints of all versions load and act alike; this version has some."""
+        """Check that checkpoints of all versions, including this one, load and act as before."""
         folder = self.root / "tests" / "train" / "golden" / self.version()
         if not folder.is_dir():
             raise NotReady(
@@ -195,34 +194,36 @@ class Release:
         return f"those of {', '.join(versions)} load and act alike"
 
     def check_docs(self) -> str:
-        """The site is built, strictly."""
+        """Build the site in strict mode."""
         self.run("docs", "make", "-s", "docs")
         return "built in build/site, all links lead somewhere"
 
     def check_dist(self) -> str:
-        """sdist and wheels are built, checked for upload, and work in empty environments."""
+        """Build sdist and wheels, check them for upload, and test them in empty environments."""
         self.run("dist", "make", "-s", "package")
-        made = sorted(path.name for path in (self.root / "dist").iterdir())
-        strange = [name for name in made if not name.startswith(f"puffervec-{self.version()}")]
+        names = sorted(path.name for path in (self.root / "dist").iterdir())
+        strange = [name for name in names if not name.startswith(f"puffervec-{self.version()}")]
         if (
             strange
-            or not any(name.endswith(".tar.gz") for name in made)
-            or not any("manylinux" in name for name in made)
+            or not any(name.endswith(".tar.gz") for name in names)
+            or not any("manylinux" in name for name in names)
         ):
             raise NotReady(
-                f"dist/ holds {', '.join(made)}: an sdist and manylinux wheels of "
+                f"dist/ holds {', '.join(names)}: an sdist and manylinux wheels of "
                 f"{self.version()} are wanted"
             )
         missing = [
-            platform for platform, pattern in WHEELS.items() if not fnmatch.filter(made, pattern)
+            platform for platform, pattern in WHEELS.items() if not fnmatch.filter(names, pattern)
         ]
-        return ", ".join(made) + (
+        return ", ".join(names) + (
             f"; to be built elsewhere: {', '.join(missing)}" if missing else ""
         )
 
     def run(self, what: str, *command: str) -> None:
-        """Run a command, its output in build/release-<what>.log. Raises: NotReady: it fails; shows
-        the last lines.
+        """Run a command, with its output in build/release-<what>.log.
+
+        Raises:
+            NotReady: it fails; has the last lines.
         """
         log = self.root / "build" / f"release-{what}.log"
         log.parent.mkdir(exist_ok=True)
@@ -238,7 +239,7 @@ class Release:
             )
 
     def steps(self) -> dict[str, Callable[[], str]]:
-        """Return what is looked at, the quick things first."""
+        """Return the checks by name, the quick ones first."""
         return {
             "tree": self.check_tree,
             "version": self.check_version,
@@ -252,7 +253,7 @@ class Release:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return a version or its tag as numbers, for comparison.
+    """Convert a version or its tag to numbers, for comparison.
 
     >>> numbers("v0.10.0") > numbers("0.9.1")
     True
@@ -261,19 +262,20 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def may_break(last: str, version: str) -> bool:
-    """Return whether a version may break code that ran with the last one: before 1.0 with the
-        second number, then the first.
+    """Return whether a version may break code that ran with the last one.
+
+    Before 1.0 the second number must increase for that, then the first.
 
     >>> may_break("v0.1.0", "0.2.0"), may_break("v1.1.0", "1.2.0")
     (True, False)
     """
     first = numbers(version)
-    kept = 2 if first[0] == 0 else 1
-    return first[:kept] > numbers(last)[:kept]
+    count = 2 if first[0] == 0 else 1
+    return first[:count] > numbers(last)[:count]
 
 
 def main(release: Release | None = None) -> int:
-    """Look at everything in turn and return the exit status: 1 at the first thing that is wrong."""
+    """Run all checks in turn; return the exit status, which is 1 after the first problem."""
     steps = (release or Release()).steps()
     for number, (name, check) in enumerate(steps.items()):
         try:

@@ -5,14 +5,14 @@
     python scripts/sabotage.py                all of scripts/sabotages.toml
     python scripts/sabotage.py --only NAME    one of them
     python scripts/sabotage.py --list         their names
-    python scripts/sabotage.py --random 100   fresh ones, drawn by scripts/mutations.py
+    python scripts/sabotage.py --random 100   new ones, drawn by scripts/mutations.py
 
-Each breakage is applied to a copy of the tree, which is built again if C has changed. Then the
-tests that the breakage names run there. A hang counts as a failure, and its processes are killed.
-The tests first run on an unbroken copy, since a test that always fails detects nothing.
+Each breakage is applied to a copy of the tree, which is rebuilt if C has changed. Then the tests
+that the breakage names run there. A hang counts as a failure, and its processes are killed. The
+tests first run on an unbroken copy, since a test that always fails detects nothing.
 
-Exit status: 0; 1 if a breakage was not found (a test is missing), or more than 5 % of those drawn
-at random; 2 if the list is stale or tests fail without a breakage.
+Exit status: 0; 1 if a breakage was not detected (a test is missing), or more than 5 % of those
+drawn at random; 2 if the list is stale or tests fail without a breakage.
 """
 
 from __future__ import annotations
@@ -58,34 +58,35 @@ LEFT_OUT = shutil.ignore_patterns(
     "_native.c",
 )
 TEMPORARY = ".tmp"
-CI = "not slow and not gpu"  # tests that find breakages of the list have to run at every push
-SLOW = "slow and not gpu"  # ... those that are drawn at random may be found by tests that CI draws
+CI = "not slow and not gpu"  # Breakages of the list must be detected by tests that always run.
+SLOW = "slow and not gpu"  # Random ones may be detected by tests of which CI draws a share.
 WIDE = ("tests",)
-NOTICED = 0.95  # share of breakages drawn at random that tests have to find
-BUILD = {"PUFFERVEC_OPT": "-O1"}  # three seconds instead of half a minute
+NOTICED = 0.95  # Share of random breakages that tests must detect.
+BUILD = {"PUFFERVEC_OPT": "-O1"}  # Three seconds instead of half a minute.
 BUILD_LIMIT_S = 600.0
 WIDE_LIMIT_S = 1200.0
 RED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 REFUSED = re.compile(
     r"^E   ImportError: (csrc/.*)$", re.MULTILINE
-)  # puffervec compares its C core with the Python sources
+)  # Puffervec compares its C core with the Python sources.
 RUNNING = re.compile(
     r"^(tests/\S+::.+?) *$", re.MULTILINE
-)  # -v prints a name, and later the outcome after it
-PASSED, FAILED, NO_TESTS = 0, 1, 5  # exit statuses of pytest
+)  # -v prints a name, and later the outcome after it.
+PASSED, FAILED, NO_TESTS = 0, 1, 5  # Exit statuses of pytest.
 NOTHING_RUN = (4, NO_TESTS)
 
 
 class Stale(Exception):
-    """The list does not fit the tree."""
+    """The error for a list that does not fit the tree."""
 
 
 @dataclass(frozen=True)
 class Sabotage:
-    """One breakage: `old`, which occurs once in `file`, becomes `new`; one of `tests` has to fail.
-        why: what it breaks.
+    """One breakage: `old`, which occurs once in `file`, becomes `new`; one of `tests` must fail.
 
-    room: tests that run where `tests` pass.
+    Attributes:
+        why: the effect of the breakage.
+        room: tests that run if `tests` pass.
     """
 
     name: str
@@ -96,10 +97,10 @@ class Sabotage:
     tests: tuple[str, ...]
     room: tuple[str, ...] = ()
 
-    def applied(self, text: str) -> str:
-        """Return the text of the file with the breakage in it.
+    def apply(self, text: str) -> str:
+        """Return the text of the file with the breakage.
 
-        Raises: Stale if `old` does not occur in it exactly once.
+        Raises: Stale: `old` does not occur in it exactly once.
         """
         count = text.count(self.old)
         if count != 1:
@@ -114,8 +115,12 @@ class Sabotage:
 class Outcome:
     """The result of one breakage.
 
-    found: a test failed. by: the test, or what else happened. seconds: build and tests. why: what
-    was broken. valid: whether it could be compiled.
+    Attributes:
+        found: whether a test failed.
+        by: the test, or another event.
+        seconds: time of build and tests.
+        why: the effect of the breakage.
+        valid: whether it could be compiled.
     """
 
     name: str
@@ -142,14 +147,14 @@ def copy_tree(source: Path, target: Path) -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return variables with which imports come from `folder` and nothing is written elsewhere."""
-    kept = {
+    """Return environment variables for imports from `folder`, without files elsewhere."""
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PUFFERVEC_", "PYTEST_"))
     }
     return {
-        **kept,
+        **inherited,
         **BUILD,
         "PYTHONPATH": str(folder),
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -158,9 +163,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def in_session(session: int) -> Iterator[psutil.Process]:
-    """Yield the processes of a session, including those with a group of their own or without their
-    parent.
-    """
+    """Yield the processes of a session, including orphans and those with their own group."""
     for process in psutil.process_iter():
         with contextlib.suppress(OSError, psutil.Error):
             if os.getsid(process.pid) == session:
@@ -169,23 +172,24 @@ def in_session(session: int) -> Iterator[psutil.Process]:
 
 def end_session(session: int) -> None:
     """Kill the processes of a session until none is left."""
-    while left := [
+    while processes := [
         process for process in in_session(session) if process.status() != psutil.STATUS_ZOMBIE
     ]:
-        for process in left:
+        for process in processes:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        psutil.wait_procs(left, timeout=1.0)
+        psutil.wait_procs(processes, timeout=1.0)
 
 
 def run(command: Sequence[str], folder: Path, limit_s: float) -> tuple[int | None, str]:
-    """Run a command in `folder`, in a session of its own. Returns its exit status (None: killed)
-    and its output.
+    """Run a command in `folder`, in a separate session; return its exit status and output.
+
+    The status is None if the command was killed.
     """
-    with tempfile.TemporaryFile("w+b") as said:
+    with tempfile.TemporaryFile("w+b") as out:
         process = subprocess.Popen(
             command, cwd=folder, env=environment(folder),
-            stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
             start_new_session=True,
         )  # fmt: skip
         try:
@@ -196,51 +200,51 @@ def run(command: Sequence[str], folder: Path, limit_s: float) -> tuple[int | Non
             with contextlib.suppress(psutil.Error):
                 end_session(process.pid)
             process.wait()
-        said.seek(0)
-        return code, said.read().decode(errors="replace")
+        out.seek(0)
+        return code, out.read().decode(errors="replace")
 
 
 def build(folder: Path) -> None:
     """Build the C core of a copy.
 
-    Raises: Stale if it does not compile: that is not found by a test.
+    Raises: Stale: it does not compile, which no test detects.
     """
-    code, said = run(
+    code, output = run(
         [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], folder, BUILD_LIMIT_S
     )
     if code != 0:
-        raise Stale(f"{folder.name} does not compile:\n{said[-2000:]}")
+        raise Stale(f"{folder.name} does not compile:\n{output[-2000:]}")
 
 
 def run_tests(
     folder: Path, chosen: Sequence[str], limit_s: float, marked: str = CI
 ) -> tuple[bool, str]:
-    """Run tests in a copy until one fails. Returns (all passed, the test that failed or hung)."""
+    """Run tests in a copy until one fails; return whether all passed, and the test that did not."""
     options = ["-m", marked, "-x", "-v", "-rfE", "--tb=short", "-p", "no:cacheprovider"]
     options.append(f"--basetemp={folder / TEMPORARY}")
-    code, said = run([sys.executable, "-m", "pytest", *options, *chosen], folder, limit_s)
+    code, output = run([sys.executable, "-m", "pytest", *options, *chosen], folder, limit_s)
     if code is None:
-        running = RUNNING.findall(said)
+        running = RUNNING.findall(output)
         return False, f"a hang in {running[-1]}" if running else "a hang before the first test"
-    if code in NOTHING_RUN and (refused := REFUSED.findall(said)):
+    if code in NOTHING_RUN and (refused := REFUSED.findall(output)):
         return False, f"the import: {refused[-1]}"
     if marked == SLOW and code == NO_TESTS:
         return True, ""
-    if code in NOTHING_RUN and not RED.search(said):
-        raise Stale(f"{folder.name}: pytest ran nothing of {' '.join(chosen)}:\n{said[-2000:]}")
-    red = RED.findall(said)
+    if code in NOTHING_RUN and not RED.search(output):
+        raise Stale(f"{folder.name}: pytest ran nothing of {' '.join(chosen)}:\n{output[-2000:]}")
+    red = RED.findall(output)
     if code == PASSED:
         return True, ""
-    return False, red[0] if red else _last_words(code, said)
+    return False, red[0] if red else _last_words(code, output)
 
 
-def _last_words(code: int, said: str) -> str:
-    """Return how pytest itself ended: broken code may crash it."""
+def _last_words(code: int, output: str) -> str:
+    """Describe the end of pytest itself, which broken code may crash."""
     if code < 0:
-        running = RUNNING.findall(said)
+        running = RUNNING.findall(output)
         where = f" in {running[-1]}" if running else ""
         return f"{signal.Signals(-code).name}{where}"
-    lines = said.strip().splitlines()
+    lines = output.strip().splitlines()
     return f"pytest ended with {code}: {lines[-1] if lines else 'it said nothing'}"
 
 
@@ -248,8 +252,7 @@ def _last_words(code: int, said: str) -> str:
 
 
 def try_one(base: Path, sabotage: Sabotage, limit_s: float, wide: bool = False) -> Outcome:
-    """Apply a breakage to a copy of `base`, which is built already, run its tests and remove the
-    copy.
+    """Apply a breakage to a copy of the built tree `base`, run its tests and remove the copy.
 
     Raises: Stale.
     """
@@ -258,7 +261,7 @@ def try_one(base: Path, sabotage: Sabotage, limit_s: float, wide: bool = False) 
     shutil.copytree(base, folder, symlinks=True)
     try:
         path = folder / sabotage.file
-        path.write_text(sabotage.applied(path.read_text(encoding="utf-8")), encoding="utf-8")
+        path.write_text(sabotage.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
         if sabotage.file.startswith("csrc/"):
             try:
                 build(folder)
@@ -293,19 +296,19 @@ def try_one(base: Path, sabotage: Sabotage, limit_s: float, wide: bool = False) 
     )
 
 
-def make_base(root: Path, folder: Path, chosen: Sequence[Sabotage], limit_s: float) -> None:
+def make_base(root: Path, folder: Path, sabotages: Sequence[Sabotage], limit_s: float) -> None:
     """Copy and build the tree and check that all named tests pass in it.
 
-    Raises: Stale if they do not.
+    Raises: Stale: they do not.
     """
     copy_tree(root, folder)
     if (folder / "setup.py").exists():
         build(folder)
-    named = sorted({test for sabotage in chosen for test in (*sabotage.tests, *sabotage.room)})
-    files = {test for test in named if "::" not in test}
+    names = sorted({test for sabotage in sabotages for test in (*sabotage.tests, *sabotage.room)})
+    files = {test for test in names if "::" not in test}
     green, by = run_tests(
         folder,
-        [test for test in named if test in files or test.split("::")[0] not in files],
+        [test for test in names if test in files or test.split("::")[0] not in files],
         limit_s,
     )
     shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
@@ -314,18 +317,18 @@ def make_base(root: Path, folder: Path, chosen: Sequence[Sabotage], limit_s: flo
 
 
 def run_all(
-    root: Path, chosen: Sequence[Sabotage], jobs: int, limit_s: float, wide: bool = False
+    root: Path, sabotages: Sequence[Sabotage], jobs: int, limit_s: float, wide: bool = False
 ) -> list[Outcome]:
     """Try all breakages, `jobs` at a time, and print a line for each.
 
     Raises: Stale.
     """
-    for sabotage in chosen:  # before anything is built
-        sabotage.applied((root / sabotage.file).read_text(encoding="utf-8"))
+    for sabotage in sabotages:  # Stale entries are reported before the build.
+        sabotage.apply((root / sabotage.file).read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="puffervec-sabotage-") as scratch:
         base = Path(scratch) / "base"
         print("the named tests without a breakage ...", flush=True)
-        make_base(root, base, chosen, WIDE_LIMIT_S)
+        make_base(root, base, sabotages, WIDE_LIMIT_S)
 
         def attempt(sabotage: Sabotage) -> Outcome:
             outcome = try_one(base, sabotage, limit_s, wide)
@@ -334,8 +337,8 @@ def run_all(
 
         with ThreadPoolExecutor(jobs) as pool:
             try:
-                return list(pool.map(attempt, chosen))
-            except BaseException:  # Ctrl-C, or a stale entry: do not wait for the rest
+                return list(pool.map(attempt, sabotages))
+            except BaseException:  # Ctrl-C or a stale entry: do not wait for the others.
                 pool.shutdown(wait=False, cancel_futures=True)
                 for leader in psutil.Process().children():
                     end_session(leader.pid)
@@ -343,21 +346,21 @@ def run_all(
 
 
 def line(outcome: Outcome) -> str:
-    """Return the report of one breakage."""
-    found = (
+    """Return the line about one breakage."""
+    verdict = (
         f"found by {outcome.by}"
         if outcome.found
         else f"STAYED GREEN: {outcome.why}"
         if outcome.valid
         else outcome.by
     )
-    return f"{outcome.name:44} {outcome.file:34} {outcome.seconds:6.1f} s  {found}"
+    return f"{outcome.name:44} {outcome.file:34} {outcome.seconds:6.1f} s  {verdict}"
 
 
 def choose(everything: Sequence[Sabotage], only: Sequence[str] | None) -> list[Sabotage]:
-    """Return the breakages with these names, or all. "NAME*" matches all that begin with NAME.
+    """Return the breakages with these names, or all; "NAME*" matches names that begin with NAME.
 
-    Raises: Stale for an unknown name.
+    Raises: Stale: an unknown name.
     """
     if not only:
         return list(everything)
@@ -426,32 +429,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        chosen = drawn(options) if options.random else choose(read_list(), options.only)
+        sabotages = draw_mutations(options) if options.random else choose(read_list(), options.only)
         if options.list:
-            for sabotage in chosen:
+            for sabotage in sabotages:
                 print(f"{sabotage.name:44} {sabotage.file:34} {sabotage.why}")
             return 0
         begin = time.monotonic()
-        outcomes = run_all(common.ROOT, chosen, options.jobs, options.limit_s, options.wide)
+        outcomes = run_all(common.ROOT, sabotages, options.jobs, options.limit_s, options.wide)
     except Stale as error:
         print(f"sabotage: {error}", file=sys.stderr)
         return 2
-    found = summary(outcomes)
-    print(
-        f"{found['found']} of {found['tried']} found in {(time.monotonic() - begin) / 60:.1f} min",
-        end="",
-    )
-    print(f"; stayed green: {', '.join(found['green'])}" if found["green"] else "")
+    report = summary(outcomes)
+    minutes = (time.monotonic() - begin) / 60
+    print(f"{report['found']} of {report['tried']} found in {minutes:.1f} min", end="")
+    print(f"; stayed green: {', '.join(report['green'])}" if report["green"] else "")
     if options.json:
         settings = {name: value for name, value in vars(options).items() if name != "json"}
         common.write_json(
-            options.json, common.report("sabotage", common.machine(), settings, found)
+            options.json, common.report("sabotage", common.machine(), settings, report)
         )
-    return 1 if len(found["green"]) > (1 - NOTICED) * found["tried"] * bool(options.random) else 0
+    return 1 if len(report["green"]) > (1 - NOTICED) * report["tried"] * bool(options.random) else 0
 
 
-def drawn(options: argparse.Namespace) -> list[Sabotage]:
-    """Draw what `--random` asks for, and print the seed."""
+def draw_mutations(options: argparse.Namespace) -> list[Sabotage]:
+    """Draw the mutations of `--random`, and print the seed."""
     from scripts.mutations import draw
 
     seed = random.randrange(2**32) if options.seed is None else options.seed

@@ -6,7 +6,7 @@
 
 The script builds puffervec._native_sanitize first. Python itself is not instrumented, so the
 runtimes are preloaded; worker processes inherit that. Leak detection is off, because Python keeps
-memory until it ends. Tests that cannot run in this build have the marker normal_build with the
+memory until it ends. Tests that cannot run in this build have the marker normal_build with a
 reason.
 """
 
@@ -25,7 +25,7 @@ ASAN_OPTIONS = (
     "detect_leaks=0:abort_on_error=1:handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0"
 )
 UBSAN_OPTIONS = "halt_on_error=1:abort_on_error=1:print_stacktrace=1"
-TIME_SCALE = 6  # factor on the tests' deadlines
+TIME_SCALE = 6  # Factor on the deadlines of tests.
 TESTS = ["-q", "-p", "no:cacheprovider", "-m", "not slow and not gpu"]
 
 
@@ -33,9 +33,9 @@ def runtimes(compiler: str = "gcc") -> str:
     """Return the runtime libraries in the form of LD_PRELOAD.
 
     Raises:
-        FileNotFoundError: the compiler lacks one; the message says what to install.
+        FileNotFoundError: the compiler lacks one; the message names the package to install.
     """
-    found = []
+    paths = []
     for name in ("libasan.so", "libubsan.so"):
         path = subprocess.run(
             [compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
@@ -45,20 +45,20 @@ def runtimes(compiler: str = "gcc") -> str:
                 f"{compiler} has no {name}: install its sanitizers (Debian: libgcc-12-dev, "
                 "Fedora: libasan)"
             )
-        found.append(path)
-    return " ".join(found)
+        paths.append(path)
+    return " ".join(paths)
 
 
-def environment(given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the environment `given` with the variables that the sanitized build needs."""
+def environment(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return environment variables with those that the sanitized build needs."""
     return {
-        **given,
+        **variables,
         "PUFFERVEC_BUILD": "sanitize",
         "LD_PRELOAD": runtimes(),
         "PYTHONMALLOC": "malloc",
         "ASAN_OPTIONS": ASAN_OPTIONS,
         "UBSAN_OPTIONS": UBSAN_OPTIONS,
-        "PV_TIME_SCALE": given.get("PV_TIME_SCALE", str(TIME_SCALE)),
+        "PV_TIME_SCALE": variables.get("PV_TIME_SCALE", str(TIME_SCALE)),
     }
 
 
@@ -71,7 +71,7 @@ def build() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Build, run pytest, return its exit status."""
+    """Build, run pytest and return its exit status."""
     build()
     return subprocess.run(
         [sys.executable, "-m", "pytest", *TESTS, *arguments], cwd=ROOT, env=environment()

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Fit how fast a process's memory grows: a robust slope with its interval, over several lives.
+"""Fit the growth of a process's memory: a robust slope with its interval, over several lives.
 
 Used by scripts/soak.py. A life is the time from the start of a process to its end. Memory goes up
 and down: arenas fill and are trimmed, garbage waits to be collected. A leak raises the floor, so a
-life is divided into blocks, and each block counts with its least value. The slope is the median of
+life is divided into blocks, and each block counts with its lowest value. The slope is the median of
 the slopes between all pairs of blocks of the same life (Theil 1950; Sen 1968), so lives may begin
 at different levels. Its 95 % interval is Sen's, from the ranks that Kendall's S takes by chance.
-Single spikes hardly move it.
+Single spikes have little effect.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-BLOCKS = 24  # at most, per life; with fewer samples each is a block
+BLOCKS = 24  # Most blocks per life; with fewer samples each is a block.
 FEWEST_BLOCKS = 4
 Z_95 = 1.96
 HOUR_S = 3600.0
@@ -29,8 +29,9 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Slope:
-    """MiB per hour: the median and the 95 % interval; the number of blocks, and the hours that they
-    span.
+    """A slope in MiB per hour: the median and the 95 % interval.
+
+    It also has the number of blocks, and the hours that they span.
     """
 
     median: float
@@ -40,8 +41,9 @@ class Slope:
     hours: float
 
     def verdict(self, limit: float) -> str:
-        """Return "flat" (certainly below the limit), "grows" (certainly above it) or "undecided"
-        (the run was too short).
+        """Return "flat", "grows" or "undecided".
+
+        The slope is certainly below the limit, certainly above it, or the run was too short.
         """
         if self.low > limit:
             return "grows"
@@ -53,8 +55,9 @@ class Slope:
 
 
 def floors(life: Points, blocks: int = BLOCKS) -> list[tuple[float, float]]:
-    """Return (time, least value) of each of at most `blocks` equal stretches of a life's samples
-    (seconds, bytes).
+    """Return (time, lowest value) of each block of a life's samples (seconds, bytes).
+
+    There are at most `blocks` blocks of equal length.
     """
     if not life:
         return []
@@ -69,7 +72,8 @@ def floors(life: Points, blocks: int = BLOCKS) -> list[tuple[float, float]]:
 def fit(lives: Sequence[Points]) -> Slope | None:
     """Return the slope that all lives share, or None if no life has enough blocks.
 
-    Args: lives: samples (seconds, bytes) of each life, in order of time, without its warm-up.
+    Args:
+        lives: samples (seconds, bytes) of each life, in order of time, without its warm-up.
     """
     cut = [part for part in map(floors, lives) if len(part) >= FEWEST_BLOCKS]
     slopes = sorted(

@@ -5,11 +5,11 @@
     make slow                                          the share of the last commit, for 15 minutes
     make slow ARGS="--start 0.236068 --count 96"       the same tests again
 
-Each test has a place on a ring, the hash of its name, so that a new test moves no other. A commit
-has a place too: its number in the history times the golden ratio, which spreads successive commits
-evenly. Tests are drawn from there on, in batches, until no further batch fits into the time. A
-batch always runs to its end. Tests that need a GPU, a network or a program that is not installed
-are left out, and those that only have to hold before a release.
+Each test has a position on a ring, the hash of its name, so that a new test does not move others. A
+commit has a position too: its number in the history times the golden ratio, which spreads
+successive commits evenly. Tests are drawn from there on, in batches, until no further batch fits
+into the time. A batch always runs to its end. Tests that need a GPU, a network or a program that is
+not installed are excluded, and so are those that must pass only before a release.
 """
 
 from __future__ import annotations
@@ -33,13 +33,17 @@ ROOT = Path(__file__).resolve().parent.parent
 MINUTES = 15.0
 BATCH = 48
 GOLDEN = (5**0.5 - 1) / 2
-DIGITS = 6  # of places as they are printed
+DIGITS = 6  # Digits of printed positions.
 CHOICE = "slow and not gpu and not network and not release"
 OPTIONS = ("-q", "-p", "no:cacheprovider", "-n", "2", "--dist", "worksteal")
 
 
 class Collected:
-    """A plugin of pytest. Attributes: names: of the tests that can run here."""
+    """A pytest plugin that collects names.
+
+    Attributes:
+        names: names of the tests that can run here.
+    """
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -52,35 +56,36 @@ class Collected:
 
 
 def collect(choice: str, *arguments: str) -> list[str]:
-    """Return the names of the tests that can run here; imports them all.
+    """Import all tests and return the names of those that can run here.
 
     Raises: RuntimeError: a file cannot be imported.
     """
     import pytest
 
-    plugin, said = Collected(), io.StringIO()
+    plugin, output = Collected(), io.StringIO()
     options = ["--collect-only", "-q", "-p", "no:cacheprovider", "-m", choice]
-    with contextlib.redirect_stdout(said):
+    with contextlib.redirect_stdout(output):
         status = pytest.main([*options, *arguments], plugins=[plugin])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-        raise RuntimeError(f"the tests cannot be collected:\n{said.getvalue()}")
+        raise RuntimeError(f"the tests cannot be collected:\n{output.getvalue()}")
     return plugin.names
 
 
 def collect_apart(choice: str) -> list[str]:
-    """Collect in a process of its own, which gives back the memory of what the tests import."""
+    """Collect in a separate process, which frees the memory of the imports."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(collect, choice).result()
 
 
 def place_of_test(name: str) -> float:
-    """Return a test's place on the ring, 0 to 1."""
+    """Return the position of a test on the ring, 0 to 1."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:6], "big") / 2**48
 
 
 def place_of_commit(commit: str, folder: Path = ROOT) -> float:
-    """Return the place where a commit's share begins, 0 to 1. A shallow clone has no numbers: the
-    commit's hash is taken.
+    """Return the position at which a commit's share begins, 0 to 1.
+
+    In a shallow clone, where commits have no numbers, it comes from the commit's hash.
     """
 
     def git(*words: str) -> str:
@@ -94,15 +99,13 @@ def place_of_commit(commit: str, folder: Path = ROOT) -> float:
     return round(int(git("rev-list", "--count", commit)) * GOLDEN % 1, DIGITS)
 
 
-def drawn(names: Sequence[str], start: float) -> list[str]:
-    """Return all tests, in the order in which they are drawn from a place on."""
+def draw_order(names: Sequence[str], start: float) -> list[str]:
+    """Return all tests, in the order in which they are drawn from a position."""
     return sorted(names, key=lambda name: ((place_of_test(name) - start) % 1, name))
 
 
 def batches(names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the tests in batches, each in the order of files, so that what a file prepares is
-    prepared once.
-    """
+    """Yield the tests in batches, each in the order of files, so that fixtures are set up once."""
     for begin in range(0, len(names), BATCH):
         yield sorted(names[begin : begin + BATCH])
 
@@ -123,9 +126,10 @@ def run_for(
     run: Callable[[Sequence[str]], int],
     clock: Callable[[], float],
 ) -> tuple[int, bool]:
-    """Run batches while one as long as the longest so far fits into the time, and at least one.
+    """Run at least one batch, and more while the longest one so far would fit into the time.
 
-    Returns: how many tests ran, and whether all batches passed.
+    Returns:
+        the number of tests that ran, and whether all batches passed.
     """
     began, longest, count, passed = clock(), 0.0, 0, True
     for batch in batches(names):
@@ -146,27 +150,27 @@ def run_for(
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    found = argparse.ArgumentParser(
+    flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    found.add_argument("--commit", default="HEAD", help="whose share to run")
-    found.add_argument(
+    flags.add_argument("--commit", default="HEAD", help="whose share to run")
+    flags.add_argument(
         "--start", type=float, help="place on the ring, 0 to 1, instead of a commit's"
     )
-    found.add_argument("--count", type=int, help="run so many tests, however long that takes")
-    found.add_argument(
+    flags.add_argument("--count", type=int, help="run so many tests, however long that takes")
+    flags.add_argument(
         "--minutes", type=float, default=MINUTES, help="for how long to draw batches"
     )
-    return found
+    return flags
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw and run; return the exit status."""
+    """Draw tests, run them and return the exit status."""
     flags = parser().parse_args(arguments)
     os.chdir(ROOT)
     start = place_of_commit(flags.commit) if flags.start is None else flags.start
     names = collect_apart(CHOICE)
-    order = drawn(names, start)
+    order = draw_order(names, start)
     seconds = 60 * flags.minutes
     if flags.count is not None:
         order, seconds = order[: flags.count], float("inf")

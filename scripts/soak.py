@@ -9,8 +9,8 @@
 Memory, open files and threads must stay flat. Two runs of `puffer-train` run simultaneously. The
 first suffers faults of all kinds; after a fatal one it is resumed from its newest checkpoint. The
 second suffers only faults that it must survive, so its processes live as long as the soak, and
-their slopes matter most. After each fault the run has to continue from its newest checkpoint or
-later, and a learner that has ended may leave no process behind.
+their slopes matter most. After each fault the run must continue from its newest checkpoint or
+later, and a learner that has ended must not leave processes behind.
 
     kill worker    SIGKILL; the learner ends with an error, and is resumed
     kill learner   SIGKILL; its workers end by themselves, and it is resumed
@@ -18,9 +18,9 @@ later, and a learner that has ended may leave no process behind.
     stop worker    SIGSTOP, and SIGCONT after some seconds
     full disk      no file may grow (RLIMIT_FSIZE of the learner) until a checkpoint has failed
 
-"Memory" is anonymous pages and shared memory, which grow only by a leak; pages of library files
-come and go. See scripts/slope.py for the fit. Exit status: 0; 1 if a run did not continue, a
-process was left behind, or a slope is certainly above the limit. A slope whose interval includes
+"Memory" is anonymous pages and shared memory, which grow only by a leak; the number of pages of
+library files varies. See scripts/slope.py for the fit. Exit status: 0; 1 if a run did not continue,
+a process was left behind, or a slope is certainly above the limit. A slope whose interval includes
 the limit is undecided, which is not a failure: run longer.
 """
 
@@ -53,8 +53,8 @@ from scripts.slope import Slope, fit, floors, steady
 
 FATAL = ("kill worker", "kill learner", "terminate")
 HARMLESS = ("stop worker", "full disk")
-PATIENCE_S = 180.0  # limit for a start, a checkpoint or an update on a busy machine
-LEFT_OVER_S = 10.0  # limit for the processes of a dead learner to end
+PATIENCE_S = 180.0  # Limit for a start, a checkpoint or an update on a busy machine.
+LEFT_OVER_S = 10.0  # Limit for the end of the processes of a dead learner.
 STOPPED_S = 3.0
 POLL_S = 0.1
 LIMIT_MIB_PER_HOUR = 1.0
@@ -65,24 +65,25 @@ FLAGS = (
 
 
 class Trouble(Exception):
-    """A run misbehaved."""
+    """The error for a run that misbehaves."""
 
 
 # ---- one run of puffer-train ---------------------------------------------------------------------
 
 
 class Run:
-    """A training run that is started, hit by faults and resumed. Times are in seconds since the
-    soak began.
+    """A training run that is started, hit by faults and resumed.
+
+    Times are in seconds since the start of the soak.
     """
 
     def __init__(
         self, env: str, workers: int, folder: Path, checkpoint_s: float, extra: Sequence[str] = ()
     ) -> None:
-        """Start it. folder: of all runs."""
+        """Start the run. Args: folder: the folder of all runs."""
         self.env, self.folder = env, folder / env
         self.lines: deque[str] = deque(maxlen=200)
-        self.notes = 0  # failed checkpoints, as the run reports them
+        self.notes = 0  # Number of failed checkpoints that the run has reported.
         command = [
             env,
             "--log.folder",
@@ -112,7 +113,7 @@ class Run:
                 self.notes += "cannot save" in text
 
     def resume(self) -> None:
-        """Start it again from its newest checkpoint."""
+        """Resume the run from its newest checkpoint."""
         self._start(["--resume", str(self.folder)])
 
     @property
@@ -121,13 +122,13 @@ class Run:
 
     def workers(self) -> list[psutil.Process]:
         """Return the worker processes, without multiprocessing's helpers."""
-        found = []
+        processes = []
         with contextlib.suppress(psutil.Error):
             for child in self.learner.children():
                 with contextlib.suppress(psutil.Error):
                     if "spawn_main" in " ".join(child.cmdline()):
-                        found.append(child)
-        return found
+                        processes.append(child)
+        return processes
 
     def _metrics_bytes(self) -> int:
         with contextlib.suppress(OSError):
@@ -135,9 +136,7 @@ class Run:
         return 0
 
     def is_going(self) -> bool:
-        """Return whether it has made updates since its start; before that its processes are still
-        being set up.
-        """
+        """Return whether the run has made updates since its start, so that it is set up."""
         return bool(self.workers()) and self.steps() > 0 and self._metrics_bytes() > self._before
 
     def steps(self) -> int:
@@ -156,7 +155,7 @@ class Run:
     def await_(self, condition: Callable[[], bool], what: str, alive: bool = True) -> None:
         """Wait until a condition holds.
 
-        Raises: Trouble if it takes too long, or (alive) the learner ends first.
+        Raises: Trouble: it takes too long, or (alive) the learner ends before.
         """
         give_up = time.monotonic() + PATIENCE_S
         while not condition():
@@ -170,7 +169,7 @@ class Run:
             time.sleep(POLL_S)
 
     def last_words(self) -> str:
-        """Return the end of its output in one line."""
+        """Return the end of the run's output in one line."""
         return " / ".join(list(self.lines)[-3:])
 
     def await_end(self, expected: int, pid: int) -> None:
@@ -180,13 +179,13 @@ class Run:
         """
         self.await_(lambda: self.process.poll() is not None, "its end", alive=False)
         give_up = time.monotonic() + LEFT_OVER_S
-        while left := [
+        while remaining := [
             p for p in in_session(pid) if p.pid != pid and p.status() != psutil.STATUS_ZOMBIE
         ]:
             if time.monotonic() > give_up:
                 raise Trouble(
-                    f"{self.env} left {len(left)} processes behind: "
-                    f"{[p.cmdline()[-3:] for p in left]}"
+                    f"{self.env} left {len(remaining)} processes behind: "
+                    f"{[p.cmdline()[-3:] for p in remaining]}"
                 )
             time.sleep(POLL_S)
         self._reader.join(LEFT_OVER_S)
@@ -197,15 +196,16 @@ class Run:
             )
 
     def close(self) -> None:
-        """Kill it."""
+        """Kill the run."""
         end_session(self.process.pid)
         self.process.wait()
         self._reader.join(LEFT_OVER_S)
 
 
 def last_step(tail: bytes) -> int:
-    """Return the "step" of the last complete line of metrics in the tail of a log, 0 if there is
-    none. Markers do not count.
+    """Return the "step" of the last complete line of metrics in the tail of a log, else 0.
+
+    Lines of markers do not count.
 
     >>> last_step(b'"cut": 1}\\n{"step": 5, "x": 1}\\n{"step": 7, "x"')
     5
@@ -214,9 +214,9 @@ def last_step(tail: bytes) -> int:
 
     for line in reversed(tail[: tail.rfind(b"\n") + 1].splitlines()):
         with contextlib.suppress(ValueError):
-            found = json.loads(line)
-            if isinstance(found, dict) and "step" in found and "event" not in found:
-                return int(found["step"])
+            entry = json.loads(line)
+            if isinstance(entry, dict) and "step" in entry and "event" not in entry:
+                return int(entry["step"])
     return 0
 
 
@@ -224,10 +224,9 @@ def last_step(tail: bytes) -> int:
 
 
 def plan(runs: int, seed: int) -> Iterator[tuple[int, str]]:
-    """Yield (index of the run, kind of fault) for ever, in rounds with each fault once, in an order
-    drawn from the seed.
+    """Yield (index of the run, kind of fault) for ever, in rounds with each fault once.
 
-    Only the first run gets fatal faults.
+    The order is drawn from the seed. Only the first run has fatal faults.
     """
     chance = random.Random(seed)
     while True:
@@ -239,7 +238,7 @@ def plan(runs: int, seed: int) -> Iterator[tuple[int, str]]:
 
 
 def inject(run: Run, kind: str, chance: random.Random) -> None:
-    """Cause a fault in a run and wait until the run has reacted as it should.
+    """Cause a fault in a run and wait for the expected reaction.
 
     Raises: Trouble.
     """
@@ -267,8 +266,9 @@ def inject(run: Run, kind: str, chance: random.Random) -> None:
 
 
 def _fill_disk(run: Run) -> None:
-    """Let no file of the learner grow until a checkpoint has failed. Its output goes through a
-    pipe, which is not limited.
+    """Prevent the growth of the learner's files until a checkpoint has failed.
+
+    Its output is written to a pipe, which is not limited.
     """
     notes, (_, hard) = run.notes, resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, (0, hard))
@@ -279,7 +279,7 @@ def _fill_disk(run: Run) -> None:
 
 
 def strike(run: Run, kind: str, chance: random.Random) -> dict[str, Any]:
-    """Cause a fault and wait until the run goes on. Returns a record of it.
+    """Cause a fault, wait until the run continues, and return a record of it.
 
     Raises: Trouble.
     """
@@ -298,24 +298,26 @@ def strike(run: Run, kind: str, chance: random.Random) -> dict[str, Any]:
 
 
 def _next_step(run: Run, before: int) -> int:
-    """Wait for the next line of metrics and return its agent-steps. before: those of the last line,
-    -1 after a new start.
+    """Wait for the next line of metrics and return its agent-steps.
+
+    Args:
+        before: agent-steps of the last line, -1 after a new start.
     """
     path = run.folder / "metrics.jsonl"
     size = path.stat().st_size
-    found = 0
+    newest = 0
 
     def written() -> bool:
-        nonlocal found
+        nonlocal newest
         with path.open("rb") as file:
             file.seek(size)
             new = file.read()
-        whole = [step for line in new.splitlines(keepends=True) if (step := last_step(line))]
-        found = whole[0] if whole and before < 0 else max(whole, default=0)
-        return found > before and bool(whole)
+        steps = [step for line in new.splitlines(keepends=True) if (step := last_step(line))]
+        newest = steps[0] if steps and before < 0 else max(steps, default=0)
+        return newest > before and bool(steps)
 
     run.await_(written, "going on")
-    return found
+    return newest
 
 
 # ---- samples -------------------------------------------------------------------------------------
@@ -323,8 +325,12 @@ def _next_step(run: Run, before: int) -> int:
 
 @dataclass
 class Life:
-    """Samples of one process since its first update: (seconds of the soak, value) by measure. role:
-    such as "drive learner".
+    """The samples of one process since its first update.
+
+    They are (seconds of the soak, value) by measure.
+
+    Attributes:
+        role: a name such as "drive learner".
     """
 
     role: str
@@ -340,8 +346,9 @@ class Life:
 
 
 def look(process: psutil.Process) -> dict[str, float]:
-    """Return what a process holds: bytes (memory: anonymous and shared pages; rss; pss), open
-    files, threads, children.
+    """Return the resources of a process.
+
+    They are bytes (memory: anonymous and shared pages; rss; pss), open files, threads and children.
     """
     sizes = {"Anonymous": 0, "Rss": 0, "Pss": 0}
     for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines():
@@ -365,7 +372,7 @@ def look(process: psutil.Process) -> dict[str, float]:
 
 
 class Sampler:
-    """Samples all processes of the runs at intervals, in a thread. A new process is a new life."""
+    """A thread that samples all processes of the runs at intervals; each process is a life."""
 
     def __init__(self, runs: Sequence[Run], every_s: float) -> None:
         self.runs, self.every_s = runs, every_s
@@ -382,7 +389,7 @@ class Sampler:
                     self._look_at(run)
 
     def _look_at(self, run: Run) -> None:
-        with contextlib.suppress(psutil.Error, OSError, StopIteration):  # it may end meanwhile
+        with contextlib.suppress(psutil.Error, OSError, StopIteration):  # It may end meanwhile.
             self._note(f"{run.env} learner", run.learner)
             for worker in run.workers():
                 self._note(f"{run.env} worker", worker)
@@ -407,8 +414,9 @@ class Sampler:
 
 
 def judge(lives: Sequence[Life], warm_up_s: float) -> list[dict[str, Any]]:
-    """Return one entry per role: lives, level, slope with verdict, floors of open files and
-    threads.
+    """Return an entry per role.
+
+    It has lives, level, slope with verdict, and floors of open files and threads.
     """
     entries = []
     for role in sorted({life.role for life in lives}):
@@ -509,8 +517,9 @@ def incident_line(incident: dict[str, Any]) -> str:
 def soak(
     runs: Sequence[Run], seconds: float, every_s: float, seed: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Cause faults until the time is up. Returns their records and the failures; a failure ends the
-    soak.
+    """Cause faults until the time is up; return their records and the failures.
+
+    A failure ends the soak.
     """
     begin = time.monotonic()
     chance = random.Random(seed + 1)

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Run another project's own tests with our classes instead of theirs.
+"""Run the tests of another project with our classes instead of theirs.
 
-    python scripts/upstream_suites.py gymnasium FOLDER [what else pytest takes]
+    python scripts/upstream_suites.py gymnasium FOLDER [arguments of pytest]
     python scripts/upstream_suites.py sb3 FOLDER [...]
 
-FOLDER is a checkout of that project, with its `tests`, of the installed version. Every import of
+FOLDER is a checkout of that project, with its `tests`, of the installed version. All imports of
 AsyncVectorEnv, SyncVectorEnv and make_vec there, or of SubprocVecEnv, DummyVecEnv and make_vec_env,
-gets ours. docs/differences.md lists the intended differences.
+yield ours. docs/differences.md lists the intended differences.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ USAGE = "usage: python scripts/upstream_suites.py gymnasium|sb3 FOLDER [argument
 
 
 def replace_gymnasium() -> None:
-    """Put our classes where Gymnasium's are."""
+    """Replace the classes of Gymnasium by ours."""
     import gymnasium
     import gymnasium.envs.registration
     import gymnasium.vector.async_vector_env
@@ -45,7 +45,7 @@ def replace_gymnasium() -> None:
 
 
 def replace_sb3() -> None:
-    """Put our classes where Stable-Baselines3's are."""
+    """Replace the classes of Stable-Baselines3 by ours."""
     import stable_baselines3.common.base_class
     import stable_baselines3.common.env_util
     import stable_baselines3.common.vec_env as theirs
@@ -53,10 +53,10 @@ def replace_sb3() -> None:
     import puffervec.sb3
 
     class SubprocVecEnv(puffervec.sb3.VecEnv):
-        """Ours, in worker processes."""
+        """Our vec env, in worker processes."""
 
     class DummyVecEnv(puffervec.sb3.VecEnv):
-        """Ours, in this process."""
+        """Our vec env, in this process."""
 
         def __init__(self, env_fns: Any) -> None:
             super().__init__(env_fns, backend="serial")

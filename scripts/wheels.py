@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Build the wheels of a release in dist/: cp311-abi3 for Linux (x86-64, aarch64) and macOS (arm64).
 
-    make dist                         all that can be built here; reports what cannot, and why
+    make dist                         all wheels that can be built here; reports the others, and why
     python scripts/wheels.py --try    step an env of the installed package (for cibuildwheel)
 
 If Docker is available, cibuildwheel builds the Linux wheels in the containers that pyproject.toml
@@ -31,30 +31,30 @@ CROSS = "aarch64-linux-gnu-gcc"
 
 
 def docker_answers() -> bool:
-    """Return whether there is a Docker daemon."""
+    """Return whether a Docker daemon is available."""
     if shutil.which("docker") is None:
         return False
     return subprocess.run(["docker", "info"], capture_output=True, timeout=60).returncode == 0
 
 
 def tool(name: str) -> str:
-    """Return the path of a tool that pip has installed. Raises: FileNotFoundError: says what to
-    install.
+    """Return the path of a tool that pip has installed.
+
+    Raises:
+        FileNotFoundError: it is missing; the message names the package to install.
     """
     beside = Path(sysconfig.get_path("scripts")) / name
-    found = str(beside) if beside.exists() else shutil.which(name)
-    if found is None:
+    path = str(beside) if beside.exists() else shutil.which(name)
+    if path is None:
         raise FileNotFoundError(f"{name} is not installed: pip install -c constraints.txt {name}")
-    return found
+    return path
 
 
 def build(machine: str, source: Path, out: Path) -> Path:
-    """Build a wheel for Linux on `machine` with the compilers of this system; its tag is
-    linux_<machine>.
-    """
+    """Build a wheel for Linux on `machine` with this system's compilers, tagged linux_<machine>."""
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     if machine != platform.machine():
-        # The limited API of Python is the same on both: this Python's headers serve.
+        # The limited API of Python is the same on both, so the headers of this Python are used.
         environment |= {
             "CC": CROSS,
             "LDSHARED": f"{CROSS} -shared",
@@ -78,26 +78,25 @@ def build(machine: str, source: Path, out: Path) -> Path:
 
 
 def repair(wheel: Path, out: Path) -> Path:
-    """Name the platform of a wheel after the symbols that it needs of the system, put it into `out`
-    and return it.
-    """
+    """Tag a wheel with the platform whose symbols it needs, write it to `out` and return it."""
     before = set(out.glob("*.whl"))
     path = os.pathsep.join([str(Path(tool("patchelf")).parent), os.environ.get("PATH", "")])
     command = [sys.executable, "-m", "auditwheel", "repair", "-w", str(out), str(wheel)]
     subprocess.run(
         command, env={**os.environ, "PATH": path}, check=True, timeout=300, capture_output=True
     )
-    (made,) = set(out.glob("*.whl")) - before
-    return made
+    (repaired,) = set(out.glob("*.whl")) - before
+    return repaired
 
 
 def newest_symbols(wheel: Path) -> str:
-    """Return the newest version of glibc that a wheel asks for, and for what: "GLIBC_2.34
-    (pthread_create, pthread_once)".
+    """Return the newest version of glibc that a wheel needs, with the symbols.
+
+    An example is "GLIBC_2.34 (pthread_create, pthread_once)".
     """
     from elftools.elf.elffile import ELFFile
 
-    found: dict[tuple[int, ...], list[str]] = {}
+    symbols: dict[tuple[int, ...], list[str]] = {}
     with tempfile.TemporaryDirectory() as folder:
         shutil.unpack_archive(wheel, folder, "zip")
         (library,) = Path(folder).glob("puffervec/_native*.so")
@@ -115,18 +114,16 @@ def newest_symbols(wheel: Path) -> str:
                     else ""
                 )
                 if version.startswith("GLIBC_"):
-                    found.setdefault(tuple(map(int, version[6:].split("."))), []).append(
+                    symbols.setdefault(tuple(map(int, version[6:].split("."))), []).append(
                         symbol.name
                     )
-    newest = max(found)
-    return f"GLIBC_{'.'.join(map(str, newest))} ({', '.join(sorted(found[newest]))})"
+    newest = max(symbols)
+    return f"GLIBC_{'.'.join(map(str, newest))} ({', '.join(sorted(symbols[newest]))})"
 
 
 def linux_here(source: Path) -> list[Path]:
-    """Build the Linux wheels without containers and return them; says which architecture cannot be
-    built.
-    """
-    made = []
+    """Build the Linux wheels without containers and return them; print which are missing."""
+    wheels = []
     for machine in ("x86_64", "aarch64"):
         if machine != platform.machine() and (machine != "aarch64" or shutil.which(CROSS) is None):
             print(
@@ -138,7 +135,7 @@ def linux_here(source: Path) -> list[Path]:
             raw = build(machine, source, Path(folder))
             symbols = newest_symbols(raw)
             wheel = repair(raw, DIST)
-        made.append(wheel)
+        wheels.append(wheel)
         cross = (
             ""
             if machine == platform.machine()
@@ -148,7 +145,7 @@ def linux_here(source: Path) -> list[Path]:
             f"{machine}: {wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB; newest symbols "
             f"{symbols}{cross}"
         )
-    return made
+    return wheels
 
 
 def try_it() -> int:

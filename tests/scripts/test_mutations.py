@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scripts import sabotage
-from scripts.mutations import ROOMS, Drawn, draw, mirrors_of, mutations_of, room_of
+from scripts.mutations import ROOMS, Mutation, draw, mirrors_of, mutations_of, room_of
 from scripts.sabotage import Outcome, Stale
 
 PYTHON = '''"""Add 1 < 2 words."""
@@ -69,7 +69,7 @@ def test_a_draw_is_reproducible_and_of_all_rooms() -> None:
     assert folders == Counter(dict.fromkeys(ROOMS, 2)) and len({one.name for one in drawn}) == 18
     for one in drawn:
         text = (sabotage.common.ROOT / one.file).read_text(encoding="utf-8")
-        assert one.applied(text) != text
+        assert one.apply(text) != text
         assert all((sabotage.common.ROOT / test).exists() for test in (*one.tests, *one.room))
     assert {
         one.file for one in draw(sabotage.common.ROOT, 5, 0, "puffervec/wings/watch/jobs.py")
@@ -96,10 +96,10 @@ def test_a_source_is_mirrored_by_its_tests_or_by_the_room(
 
 
 def test_a_draw_of_an_older_tree_is_stale() -> None:
-    one = Drawn("000", "product.py", "", "2", "3", (), (), at=4)
-    assert one.applied("x = 2 + 2") == "x = 3 + 2"
+    one = Mutation("000", "product.py", "", "2", "3", (), (), at=4)
+    assert one.apply("x = 2 + 2") == "x = 3 + 2"
     with pytest.raises(Stale, match="'2' is not at 4 in product.py"):
-        one.applied("xy = 2")
+        one.apply("xy = 2")
 
 
 def test_what_does_not_compile_does_not_count() -> None:
@@ -122,7 +122,7 @@ def test_the_room_is_asked_where_the_mirror_is_green(tmp_path: Path) -> None:
     (base / "tests" / "test_other.py").write_text(
         "from product import double\ndef test_it():\n    assert double(1) == 2\n"
     )
-    one = Drawn(
+    one = Mutation(
         "000",
         "product.py",
         "line 2: 2 -> 3",

@@ -31,7 +31,7 @@ AREAS = (
 @pytest.mark.parametrize("entry", LIST, ids=lambda entry: entry.name)
 def test_each_applies_to_one_place(entry: Sabotage) -> None:
     text = (source_folder() / entry.file).read_text()
-    broken = entry.applied(text)
+    broken = entry.apply(text)
     assert broken != text
     if entry.file.endswith(".py"):
         ast.parse(broken)  # a mistake that one could make, not one that no import survives

@@ -38,15 +38,15 @@ def test_every_test_comes_up_over_successive_commits(share: float, first: int) -
     count = int(share * len(NAMES))
     seen: set[str] = set()
     for number in range(first, first + int(3 / share)):
-        seen.update(slow_tests.drawn(NAMES, number * slow_tests.GOLDEN % 1)[:count])
+        seen.update(slow_tests.draw_order(NAMES, number * slow_tests.GOLDEN % 1)[:count])
     assert seen == set(NAMES)
 
 
 def test_a_new_test_moves_no_other() -> None:
-    before = slow_tests.drawn(NAMES[1:], 0.3)
-    after = slow_tests.drawn(NAMES, 0.3)
+    before = slow_tests.draw_order(NAMES[1:], 0.3)
+    after = slow_tests.draw_order(NAMES, 0.3)
     assert [name for name in after if name != NAMES[0]] == before
-    assert after == slow_tests.drawn(NAMES[::-1], 0.3) != slow_tests.drawn(NAMES, 0.4)
+    assert after == slow_tests.draw_order(NAMES[::-1], 0.3) != slow_tests.draw_order(NAMES, 0.4)
 
 
 def test_a_commit_has_its_place(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -98,7 +98,7 @@ def test_batches_run_while_they_fit(
     seconds: tuple[float, ...], failing: int, ran: int, passed: bool
 ) -> None:
     machine = Machine(*seconds, failing=failing)
-    order = slow_tests.drawn(NAMES, 0.5)
+    order = slow_tests.draw_order(NAMES, 0.5)
     assert slow_tests.run_for(order, 100.0, machine.run, machine.clock) == (
         ran * slow_tests.BATCH,
         passed,
