@@ -93,7 +93,7 @@ def copy_rows(trainer: Trainer) -> Callable[[], None]:
 def pageable() -> Iterator[None]:
     """Prevent the page-locking of slabs for trainers that are made in the block."""
     pin = vars(device_turn)["pin"]
-    setattr(device_turn, "pin", lambda block, owner: False)  # noqa: B010  (a name that it imports, not one of its own)
+    setattr(device_turn, "pin", lambda block, owner: False)  # noqa: B010  (a name that it imports)
     try:
         yield
     finally:
@@ -249,10 +249,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     common.add_flags(flags, "bottlenecks", 10.0)
     flags.add_argument(
-        "--env", default="drive", help=f"of {','.join(runs.RUNS)} (default: %(default)s)"
+        "--env", default="drive", help=f"from {','.join(runs.RUNS)} (default: %(default)s)"
     )
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
-    flags.add_argument("--png", type=Path, help="where the picture goes (default: beside the JSON)")
+    flags.add_argument("--png", type=Path, help="path of the picture (default: next to the JSON)")
     options = flags.parse_args(arguments)
     progress = common.Progress()
     try:

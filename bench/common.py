@@ -398,12 +398,12 @@ def add_flags(flags: argparse.ArgumentParser, name: str, seconds: float) -> None
         "--attempts",
         type=int,
         default=1,
-        help="most times a sample is taken while other processes disturb it",
+        help="largest number of attempts per sample while other processes disturb it",
     )
     flags.add_argument(
         "--json",
         type=Path,
-        help=f"where the results go (default: bench/results/<CPU>/<day>-{name}.json)",
+        help=f"path of the results (default: bench/results/<CPU>/<day>-{name}.json)",
     )
 
 

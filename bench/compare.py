@@ -229,9 +229,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="dotted path of a number in the JSON that the command writes to {json} (default: wall "
         "time)",
     )
-    flags.add_argument("--pairs", type=int, default=7, help="how often each is run")
+    flags.add_argument("--pairs", type=int, default=7, help="runs of each command")
     flags.add_argument("--repository", type=Path, default=common.ROOT, help=argparse.SUPPRESS)
-    flags.add_argument("--json", type=Path, help="also write the results there")
+    flags.add_argument("--json", type=Path, help="also write the results to this file")
     words = list(sys.argv[1:] if arguments is None else arguments)
     split = words.index("--") if "--" in words else len(words)
     options = flags.parse_args(words[:split])

@@ -251,23 +251,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     flags.add_argument(
-        "--minutes", type=float, default=10.0, help="of training (default: %(default)s)"
+        "--minutes", type=float, default=10.0, help="minutes of training (default: %(default)s)"
     )
     flags.add_argument(
         "--episodes",
         type=int,
         default=32,
-        help="where somebody acts at random (default: %(default)s)",
+        help="episodes of pairings with random actions (default: %(default)s)",
     )
-    flags.add_argument("--seeds", type=int, default=1, help="how many runs (default: %(default)s)")
+    flags.add_argument("--seeds", type=int, default=1, help="number of runs (default: %(default)s)")
     flags.add_argument(
         "--cores", type=int, default=2, help="that the benchmark may use (default: %(default)s)"
     )
-    flags.add_argument("--png", type=Path, help="where the picture goes (default: none)")
+    flags.add_argument("--png", type=Path, help="path of the picture (default: none)")
     flags.add_argument(
         "--json",
         type=Path,
-        help="where the results go (default: bench/results/<CPU>/<day>-covid-learning.json)",
+        help="path of the results (default: bench/results/<CPU>/<day>-covid-learning.json)",
     )
     options = flags.parse_args(argv)
     try:

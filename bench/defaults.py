@@ -233,21 +233,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    flags.add_argument("--tasks", type=_names, default=list(TASKS), help="of: %(default)s")
+    flags.add_argument("--tasks", type=_names, default=list(TASKS), help="from %(default)s")
     flags.add_argument(
         "--candidates",
         type=_names,
         default=list(CANDIDATES),
-        help="of: %(default)s; with ; where names have ,",
+        help="from %(default)s; with ; where names have ,",
     )
     flags.add_argument("--seeds", type=int, default=3, help="runs of each (default: %(default)s)")
     flags.add_argument(
-        "--processes", type=int, default=2, help="runs at once (default: %(default)s)"
+        "--processes", type=int, default=2, help="simultaneous runs (default: %(default)s)"
     )
     flags.add_argument(
         "--json",
         type=Path,
-        help="where the results go (default: bench/results/<CPU>/<day>-defaults.json)",
+        help="path of the results (default: bench/results/<CPU>/<day>-defaults.json)",
     )
     options = flags.parse_args(arguments)
     progress = common.Progress()

@@ -372,7 +372,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument(
         "--presets",
         default="compact,pufferdrive,gpudrive",
-        help="of observations (default: %(default)s)",
+        help="presets of observations (default: %(default)s)",
     )
     flags.add_argument("--dtypes", default="float32", help="types of rows (default: %(default)s)")
     flags.add_argument("--peer", type=Path, help="folder of PufferDrive's C sources (gpudrive.h)")

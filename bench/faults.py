@@ -265,7 +265,7 @@ def learner(options: argparse.Namespace, note: Callable[[str], None]) -> dict[st
     rng = random.Random(options.seed)
     names, shmem_kib = set(os.listdir("/dev/shm")), _shmem_kib()
     times, started = [], 0
-    import puffervec.vec.backends  # noqa: F401  forked learners have it already and start at once
+    import puffervec.vec.backends  # noqa: F401  forked learners have imported it already and start immediately
 
     for index in range(options.kills):
         note(f"kill {index + 1} of {options.kills}")
@@ -373,7 +373,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     flags.add_argument("what", choices=WORK)
     flags.add_argument(
-        "--kills", type=int, help="how often (default: 1000 workers, 500 learners, 100 closes)"
+        "--kills",
+        type=int,
+        help="number of kills (default: 1000 workers, 500 learners, 100 closes)",
     )
     flags.add_argument(
         "--seed",
@@ -395,7 +397,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument(
         "--json",
         type=Path,
-        help="where the results go (default: bench/results/<CPU>/<day>-faults-<what>.json)",
+        help="path of the results (default: bench/results/<CPU>/<day>-faults-<what>.json)",
     )
     options = flags.parse_args(arguments)
     options.kills = KILLS[options.what] if options.kills is None else options.kills

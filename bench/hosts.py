@@ -59,7 +59,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         choices=TABLES,
         nargs="+",
         default=list(TABLES),
-        help="what is played (default: %(default)s)",
+        help="envs (default: %(default)s)",
     )
     flags.add_argument(
         "--hosts",

@@ -39,16 +39,19 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--steps", type=int, default=500_000, help="agent-steps of a run (default: %(default)s)"
     )
     flags.add_argument(
-        "--num-envs", type=int, default=64, help="of one process (default: %(default)s)"
+        "--num-envs", type=int, default=64, help="envs of the single process (default: %(default)s)"
     )
     flags.add_argument("--seeds", type=int, default=3, help="number of them (default: %(default)s)")
     flags.add_argument(
-        "--observations", nargs="+", default=["exact"], help="of hosts (default: %(default)s)"
+        "--observations",
+        nargs="+",
+        default=["exact"],
+        help="formats of the hosts (default: %(default)s)",
     )
     flags.add_argument(
         "--json",
         type=Path,
-        help="where the results go (default: bench/results/<CPU>/<day>-hosts-learning.json)",
+        help="path of the results (default: bench/results/<CPU>/<day>-hosts-learning.json)",
     )
     return flags.parse_args(arguments)
 

@@ -224,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument("--pause-s", type=float, default=2.0, help="pause before a first step")
     flags.add_argument("--pauses", type=int, default=3, help="pauses per sample")
     flags.add_argument(
-        "--idle-s", type=float, default=1.0, help="how long a worker is watched while idle"
+        "--idle-s", type=float, default=1.0, help="time for which an idle worker is measured"
     )
     common.add_flags(flags, "latency", 0.5)
     options = flags.parse_args(arguments)

@@ -202,7 +202,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     flags.add_argument(
-        "--envs", default=",".join(ENVS), help="of drive and tag_grid (default: %(default)s)"
+        "--envs",
+        default=",".join(ENVS),
+        help="envs, from drive and tag_grid (default: %(default)s)",
     )
     common.add_flags(flags, "limits", 1.0)
     options = flags.parse_args(arguments)

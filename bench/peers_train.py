@@ -376,7 +376,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument(
         "--json",
         type=Path,
-        help="where the results go (default: bench/results/<CPU>/<day>-peers-train.json)",
+        help="path of the results (default: bench/results/<CPU>/<day>-peers-train.json)",
     )
     flags.add_argument("--child", help=argparse.SUPPRESS)
     options = flags.parse_args(arguments)

@@ -228,7 +228,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags.add_argument("--modes", help=f"default: {','.join(MODES)}; on a GPU all")
     flags.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     flags.add_argument(
-        "--rows", default=",".join(map(str, BATCHES)), help="at once (default: %(default)s)"
+        "--rows", default=",".join(map(str, BATCHES)), help="rows per call (default: %(default)s)"
     )
     options = flags.parse_args(argv)
     options.modes = options.modes or ",".join(MODES if options.device == "cpu" else plan.MODES)

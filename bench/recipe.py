@@ -290,7 +290,7 @@ def parser() -> argparse.ArgumentParser:
     flags.add_argument(
         "--json",
         type=Path,
-        help="where the results go (default: bench/results/<CPU>/<day>-recipe.json)",
+        help="path of the results (default: bench/results/<CPU>/<day>-recipe.json)",
     )
     return flags
 

@@ -150,13 +150,13 @@ def main() -> None:
         "--seconds",
         type=float,
         default=3.0,
-        help="of each measurement of frames (default: %(default)s)",
+        help="seconds of each measurement of frames (default: %(default)s)",
     )
     flags.add_argument("--out", type=Path, help="keep the page in this file")
     flags.add_argument(
         "--json",
         type=Path,
-        help="where the results go (default: bench/results/<CPU>/<day>-replay.json)",
+        help="path of the results (default: bench/results/<CPU>/<day>-replay.json)",
     )
     options = flags.parse_args()
     facts = common.machine()

@@ -257,7 +257,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     flags.add_argument(
-        "--kills", type=int, default=300, help="of forked trainers (default: %(default)s)"
+        "--kills",
+        type=int,
+        default=300,
+        help="number of killed forked trainers (default: %(default)s)",
     )
     flags.add_argument(
         "--commands", type=int, default=10, help="kills of whole commands (default: %(default)s)"
@@ -266,12 +269,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--seed",
         type=int,
         default=int(os.environ.get("PV_SEED", "1")),
-        help="of the moments (default: %(default)s)",
+        help="seed of the random moments (default: %(default)s)",
     )
     flags.add_argument(
         "--json",
         type=Path,
-        help="where the results go (default: bench/results/<CPU>/<day>-saves.json)",
+        help="path of the results (default: bench/results/<CPU>/<day>-saves.json)",
     )
     options = flags.parse_args(arguments)
     facts = common.machine()

@@ -262,7 +262,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
             default=default,
             help="see Plant in this file (default: %(default)s)",
         )
-    flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
+    flags.add_argument("--json", type=Path, help="path of the results (default: not written)")
     return flags.parse_args(arguments)
 
 

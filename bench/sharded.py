@@ -68,7 +68,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--size",
         choices=SIZES,
         default="small",
-        help="of network and pictures (default: %(default)s)",
+        help="size of network and pictures (default: %(default)s)",
     )
     flags.add_argument(
         "--device", choices=("cpu", "cuda"), default="cpu", help="cuda: as many GPUs as ranks"
@@ -89,13 +89,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--attempts",
         type=int,
         default=1,
-        help="most times a sample is taken while other processes disturb it",
+        help="largest number of attempts per sample while other processes disturb it",
     )
-    flags.add_argument("--png", type=Path, help="where the plot goes (default: none)")
+    flags.add_argument("--png", type=Path, help="path of the plot (default: none)")
     flags.add_argument(
         "--json",
         type=Path,
-        help="where the results go (default: bench/results/<CPU>/<day>-sharded.json)",
+        help="path of the results (default: bench/results/<CPU>/<day>-sharded.json)",
     )
     flags.add_argument("--rank-job", action="store_true", help=argparse.SUPPRESS)
     return flags.parse_args(arguments)

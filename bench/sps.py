@@ -433,12 +433,12 @@ def parser() -> argparse.ArgumentParser:
         default="none",
         help="also run with a small torch policy",
     )
-    add("--device", default="cpu", help="of the torch policy (default: %(default)s)")
+    add("--device", default="cpu", help="device of the torch policy (default: %(default)s)")
     add(
         "--torch-threads",
         type=int,
         default=1,
-        help="of the torch policy on the CPU (default: %(default)s)",
+        help="threads of the torch policy on the CPU (default: %(default)s)",
     )
     add(
         "--warmup",
@@ -457,7 +457,7 @@ def parser() -> argparse.ArgumentParser:
         "--trace-split",
         choices=("workers", "envs"),
         default="workers",
-        help="how the drawn double buffering splits",
+        help="split of the double buffering in the picture",
     )
     add(
         "--trace-turns",

@@ -263,20 +263,20 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--minutes",
         type=float,
         default=8.5,
-        help="of training, two thirds of it for the taggers (default: %(default)s)",
+        help="minutes of training, two thirds of them for the taggers (default: %(default)s)",
     )
     flags.add_argument(
-        "--episodes", type=int, default=256, help="of each pairing (default: %(default)s)"
+        "--episodes", type=int, default=256, help="episodes of each pairing (default: %(default)s)"
     )
-    flags.add_argument("--seeds", type=int, default=1, help="how many runs (default: %(default)s)")
+    flags.add_argument("--seeds", type=int, default=1, help="number of runs (default: %(default)s)")
     flags.add_argument(
         "--cores", type=int, default=2, help="that the benchmark may use (default: %(default)s)"
     )
-    flags.add_argument("--png", type=Path, help="where the picture goes (default: none)")
+    flags.add_argument("--png", type=Path, help="path of the picture (default: none)")
     flags.add_argument(
         "--json",
         type=Path,
-        help="where the results go (default: bench/results/<CPU>/<day>-tag-learning.json)",
+        help="path of the results (default: bench/results/<CPU>/<day>-tag-learning.json)",
     )
     return flags.parse_args(argv)
 

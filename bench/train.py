@@ -233,14 +233,14 @@ def parser() -> argparse.ArgumentParser:
     )
     common.add_flags(flags, "train-<parts>", 20.0)
     flags.add_argument(
-        "--parts", default="speed,ladder", help=f"of {','.join(PARTS)} (default: %(default)s)"
+        "--parts", default="speed,ladder", help=f"from {','.join(PARTS)} (default: %(default)s)"
     )
-    flags.add_argument("--runs", help="of speed (default: all)")
+    flags.add_argument("--runs", help="runs of the part speed (default: all)")
     flags.add_argument(
         "--envs", default="tag_grid,drive", help="runs of the ladder (default: %(default)s)"
     )
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
-    flags.add_argument("--png", type=Path, help="where the picture goes (default: beside the JSON)")
+    flags.add_argument("--png", type=Path, help="path of the picture (default: next to the JSON)")
     return flags
 
 

@@ -186,7 +186,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     flags.add_argument(
-        "--reason", default="", help="why the bytes change; goes into the log beside the hashes"
+        "--reason",
+        default="",
+        help="reason for the change of bytes, for the log next to the hashes",
     )
     flags.add_argument(
         "--new-scenes", action="store_true", help="compile the scenes of the drive cases anew, too"
@@ -199,10 +201,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=int,
         default=STEPS,
         choices=record.CHECKPOINTS,
-        help="of --check (default: %(default)s)",
+        help="steps of --check (default: %(default)s)",
     )
     flags.add_argument(
-        "--only", default="", help="of --check: only builds whose name contains this"
+        "--only", default="", help="for --check: only builds whose name contains this"
     )
     options = flags.parse_args(arguments)
     if options.check:

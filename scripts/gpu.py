@@ -426,7 +426,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument(
         "--json",
         type=Path,
-        help="where the results go (default: bench/results/<CPU>-<cores>/<day>-gpu.json)",
+        help="path of the results (default: bench/results/<CPU>-<cores>/<day>-gpu.json)",
     )
     flags.add_argument(
         "--minutes",

@@ -97,9 +97,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    flags.add_argument("--deaths", type=int, default=50, help="of hosts (default: %(default)s)")
+    flags.add_argument(
+        "--deaths", type=int, default=50, help="number of deaths of hosts (default: %(default)s)"
+    )
     flags.add_argument("--hosts", type=int, default=2, help="that play (default: %(default)s)")
-    flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
+    flags.add_argument("--json", type=Path, help="path of the results (default: not written)")
     options = flags.parse_args(arguments)
     seed = int(os.environ.get("PV_SEED", "1"))
     with tempfile.TemporaryDirectory() as name:

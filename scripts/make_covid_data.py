@@ -152,7 +152,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    flags.add_argument("--seed", type=int, default=SEED, help="of all draws (default: %(default)s)")
+    flags.add_argument(
+        "--seed", type=int, default=SEED, help="seed of all draws (default: %(default)s)"
+    )
     flags.add_argument(
         "--out",
         type=Path,

@@ -406,16 +406,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument(
         "--seed",
         type=int,
-        help="of --random; the same seed draws the same (default: a new one, printed)",
+        help="seed of --random; the same seed draws the same mutations (default: a new one)",
     )
     flags.add_argument(
         "--room",
         default="",
         metavar="PATH",
-        help="of --random: draw from this folder or file alone",
+        help="for --random: draw only from this folder or file",
     )
     flags.add_argument(
-        "--jobs", type=int, default=common.usable_cores(), help="at a time (default: %(default)s)"
+        "--jobs",
+        type=int,
+        default=common.usable_cores(),
+        help="simultaneous runs (default: %(default)s)",
     )
     flags.add_argument(
         "--limit-s",
@@ -423,7 +426,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=90.0,
         help="time for the tests of one; longer counts as a hang",
     )
-    flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
+    flags.add_argument("--json", type=Path, help="path of the results (default: not written)")
     options = flags.parse_args(arguments)
     # A shell's "&" ignores SIGINT, and tests would inherit that; both signals clean up.
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -153,11 +153,11 @@ def parser() -> argparse.ArgumentParser:
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    flags.add_argument("--commit", default="HEAD", help="whose share to run")
+    flags.add_argument("--commit", default="HEAD", help="commit whose share is run")
     flags.add_argument(
         "--start", type=float, help="place on the ring, 0 to 1, instead of a commit's"
     )
-    flags.add_argument("--count", type=int, help="run so many tests, however long that takes")
+    flags.add_argument("--count", type=int, help="number of tests to run, without a time limit")
     flags.add_argument(
         "--minutes", type=float, default=MINUTES, help="for how long to draw batches"
     )

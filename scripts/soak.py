@@ -594,7 +594,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--warm-up-s",
         type=float,
         default=120.0,
-        help="of each life, not fitted (default: %(default)s)",
+        help="seconds at the start of each life that are not fitted (default: %(default)s)",
     )
     flags.add_argument(
         "--sample-s", type=float, default=2.0, help="seconds between samples (default: %(default)s)"
@@ -606,9 +606,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="the first takes fatal faults (default: drive tag_grid)",
     )
     flags.add_argument(
-        "--workers", type=int, default=4, help="of all runs together (default: %(default)s)"
+        "--workers", type=int, default=4, help="workers of all runs together (default: %(default)s)"
     )
-    flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
+    flags.add_argument("--json", type=Path, help="path of the results (default: not written)")
     options, extra = flags.parse_known_args(arguments)
     seed = int(os.environ.get("PV_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
     print(f"PV_SEED={seed} {common.command_line()}", flush=True)
