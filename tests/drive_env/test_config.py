@@ -183,7 +183,7 @@ def test_types_of_settings_name_the_choices_of_the_core(setting: str) -> None:
 def test_one_thing_alone_drives_the_agents(other: str) -> None:
     with pytest.raises(
         ConfigError,
-        match=f"drive: replay_log and {other} are 1, but each drives .* set one of them",
+        match=f"drive: replay_log and {other} are 1, but each drives .* set only one of them",
     ):
         DriveConfig(replay_log=1, **{other: 1})
 

@@ -262,7 +262,7 @@ def test_all_kinds_of_envs(tmp_path: Path, args: tuple[str, ...]) -> None:
     ("args", "words"),
     [
         (("--train.asynchronous",), ["train.asynchronous is true", "leave one of them out"]),
-        (("--deterministic",), ["train.deterministic is true", "no two runs are alike"]),
+        (("--deterministic",), ["train.deterministic is true", "in order of arrival"]),
         (("--ray.ahead", "0"), ["ray.ahead is 0", "at least 1"]),
         (("--train.tensor-parallel", "2"), ["train.tensor_parallel is 2", "leave out --ray"]),
     ],
