@@ -23,9 +23,9 @@ def open_runner(job: Job) -> Runner:
         import envpool
     except ImportError as error:
         raise Missing(f"EnvPool is not installed ({error}): pip install envpool") from None
-    made = {"num_envs": job.num_envs, "seed": SEED, **job.settings}
-    pool = envpool.make("CartPole-v1", env_type="gymnasium", **made)
-    rows = made.get("batch_size", job.num_envs)
+    arguments = {"num_envs": job.num_envs, "seed": SEED, **job.settings}
+    pool = envpool.make("CartPole-v1", env_type="gymnasium", **arguments)
+    rows = arguments.get("batch_size", job.num_envs)
     actions = draw_actions(pool.action_space, rows, np.int32)
 
     def turn(batch: Any) -> Any:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The envs that every library steps, as functions that make one, and their actions.
 
-Runs in all processes of a sample. Gymnasium's checking wrapper is left out for all libraries; time
+Runs in all processes of a sample. Gymnasium's checking wrapper is omitted for all libraries; time
 limits and order checks are included.
 """
 
@@ -19,13 +19,13 @@ import gymnasium
 import numpy as np
 
 SEED = 1
-BATCHES = 64  # batches of actions that are drawn beforehand
-STEP_S = 200e-6  # mean step time of the log-normal envs
+BATCHES = 64  # Batches of actions that are drawn in advance.
+STEP_S = 200e-6  # Mean step time of the log-normal envs.
 SIGMA = 1.0
 
 
 class DoNothing(gymnasium.Env[Any, Any]):
-    """Returns the same 64 floats for ever: what is left is the library's own cost."""
+    """An env that always returns the same 64 floats, so that only the library costs time."""
 
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (64,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -45,16 +45,20 @@ class DoNothing(gymnasium.Env[Any, Any]):
 
 
 class LogNormal(gymnasium.Env[Any, Any]):
-    """Steps take a time drawn from a log-normal distribution (mean STEP_S, sigma SIGMA), the same
-    ones for the same seed.
+    """An env whose step times are drawn from a log-normal distribution (mean STEP_S, sigma SIGMA).
+
+    They depend only on the seed.
     """
 
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (8,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
 
     def __init__(self, busy: bool) -> None:
-        """Args: busy: keep a core busy meanwhile, as a simulator does; else sleep, as if waiting
-        for another machine.
+        """Make the env.
+
+        Args:
+            busy: whether steps keep a core busy, like a simulator; else they sleep, as if waiting
+                for another machine.
         """
         self._busy = busy
         self._observation = np.zeros(8, np.float32)
@@ -71,7 +75,7 @@ class LogNormal(gymnasium.Env[Any, Any]):
         return self._observation, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take the next step time."""
+        """Wait for the next step time."""
         seconds = self._times[self._step % len(self._times)]
         self._step += 1
         if self._busy:
@@ -84,8 +88,9 @@ class LogNormal(gymnasium.Env[Any, Any]):
 
 
 class NoText(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """MiniGrid without its mission: a Text space fits into no row of numbers, and several of the
-    libraries refuse it.
+    """A wrapper that removes MiniGrid's mission.
+
+    A Text space does not fit into a row of numbers, and several of the libraries refuse it.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
@@ -95,18 +100,18 @@ class NoText(gymnasium.ObservationWrapper[Any, Any, Any]):
         self.observation_space = gymnasium.spaces.Dict(kept)
 
     def observation(self, observation: dict[str, Any]) -> dict[str, Any]:
-        """Return the rest."""
+        """Return the observation without the mission."""
         return {name: value for name, value in observation.items() if name != "mission"}
 
 
 def cartpole() -> gymnasium.Env[Any, Any]:
-    """Gymnasium's CartPole-v1, in Python."""
+    """Make Gymnasium's CartPole-v1, in Python."""
     return gymnasium.make("CartPole-v1", disable_env_checker=True)
 
 
 def pong() -> gymnasium.Env[Any, Any]:
-    """ALE Pong as it is usually trained: 84 x 84 grey pixels, four frames skipped, four stacked."""
-    import ale_py  # registers the games
+    """Make ALE Pong with the usual wrappers: 84 x 84 grey pixels, frames skipped and stacked."""
+    import ale_py  # Registers the games.
     from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
@@ -115,14 +120,14 @@ def pong() -> gymnasium.Env[Any, Any]:
 
 
 def minigrid() -> gymnasium.Env[Any, Any]:
-    """MiniGrid's DoorKey-8x8: observations are a Dict of an image and a direction."""
+    """Make MiniGrid's DoorKey-8x8, whose observations are a Dict of an image and a direction."""
     import minigrid  # noqa: F401  registers the envs
 
     return NoText(gymnasium.make("MiniGrid-DoorKey-8x8-v0", disable_env_checker=True))
 
 
 def mujoco() -> gymnasium.Env[Any, Any]:
-    """HalfCheetah-v5: 17 float64, continuous actions, four numbers in each info."""
+    """Make HalfCheetah-v5: 17 float64, continuous actions, four numbers in each info."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return gymnasium.make("HalfCheetah-v5", disable_env_checker=True)
@@ -140,8 +145,9 @@ MAKERS: dict[str, Callable[[], Any]] = {
 
 
 def draw_actions(space: gymnasium.Space[Any], rows: int, dtype: Any = None) -> list[np.ndarray]:
-    """Return BATCHES batches of random actions, the same in every run: (rows,) int64, or (rows, D)
-    of the space's dtype.
+    """Return BATCHES batches of random actions, the same ones in every run.
+
+    They are (rows,) int64, or (rows, D) of the space's dtype.
     """
     rng = np.random.default_rng(SEED)
     if isinstance(space, gymnasium.spaces.Discrete):

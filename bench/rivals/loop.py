@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A plain loop over one env or several, without any library: what one core could do.
+"""A plain loop over one env or several, without any library, as a bound for one core.
 
-Several cost more than one: each has its own objects, which do not all fit into the caches.
+Several envs cost more per step than one: their objects do not all fit into the caches.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 from bench.rivals.envs import MAKERS, SEED, draw_actions
 from bench.rivals.runner import Count, Job, Runner
 
-STEPS_PER_TURN = 64  # of one env
+STEPS_PER_TURN = 64  # Steps of a single env.
 
 
 class Loop(Runner):
-    """Steps envs one after another and resets those that are done. A reset is no step, but its time
-    counts.
+    """A runner that steps envs one after another and resets those that are done.
+
+    A reset is not a step, but its time counts.
     """
 
     def __init__(self, envs: Sequence[Any]) -> None:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """PufferLib 3.0. settings: {"backend": ..., and arguments of its make}. Next-step autoreset.
 
-Runs in an interpreter of its own: it needs numpy < 2 and gymnasium <= 0.29.
+It runs in a separate interpreter, since it needs numpy < 2 and gymnasium <= 0.29.
 """
 
 from __future__ import annotations

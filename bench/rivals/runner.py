@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The runner that a library's file returns to sample.py: it takes turns and counts."""
+"""The runner that a library's file returns to sample.py: it steps the envs and counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Missing(Exception):
-    """A library that is not installed, or cannot do what is asked. The text goes into the table."""
+    """The error for a library that is not installed or lacks a feature; the table has its text."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Job:
     """One sample.
 
     Attributes:
-        rival: module in bench/rivals. workload: name in envs.MAKERS, or what the library makes of
-        it.
-        copies: processes that do the same at the same time, whose steps are added up.
-        pufferlib: runs in PufferLib's interpreter (older NumPy and Gymnasium, whose CartPole costs
-        less).
-        waits: one of several copies, which begins when all are ready.
+        rival: module in bench/rivals.
+        workload: name in envs.MAKERS, or the library's own env.
+        copies: number of simultaneous processes, whose steps are summed.
+        pufferlib: whether it runs in PufferLib's interpreter (older NumPy and Gymnasium, whose
+            CartPole costs less).
+        waits: whether it is one of several copies, which begin when all are ready.
     """
 
     rival: str
@@ -41,8 +41,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Count:
-    """rows: observations received. resets: those of them that are no transition but the begin of an
-    episode.
+    """The counts of some turns.
+
+    Attributes:
+        rows: received observations.
+        resets: those of them that begin an episode, and so are not transitions.
     """
 
     rows: int
@@ -50,11 +53,10 @@ class Count:
 
 
 class Runner:
-    """Takes turns with one vector env.
+    """A runner of one vector env.
 
     In next-step mode a done row is followed by a row that is only the reset; in the others each row
-    is a transition. So that all are counted alike, a next-step library's done rows are taken off
-    its rows.
+    is a transition. So the done rows of a next-step library are subtracted from its rows.
     """
 
     def __init__(
@@ -66,15 +68,18 @@ class Runner:
         next_step: bool = True,
         close: Callable[[], Any] = lambda: None,
     ) -> None:
-        """Args: turn: takes the actions of a turn and returns its done flags, (rows,) bool.
-        actions: taken over and over.
+        """Prepare the runner.
+
+        Args:
+            turn: steps with the actions of a turn, and returns its done flags, (rows,) bool.
+            actions: the actions, which are repeated.
         """
         self._turn, self._actions, self._rows, self._next_step = turn, actions, rows, next_step
         self.close = close
         self._at = 0
 
     def run(self, turns: int) -> Count:
-        """Take that many turns."""
+        """Step this many turns and count."""
         turn, actions, at, done = self._turn, self._actions, self._at, 0
         count_nonzero, length = np.count_nonzero, len(actions)
         for index in range(at, at + turns):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Takes one sample in a fresh process. Started by bench/peers.py; prints one line of JSON.
+"""Take one sample in a fresh process. Started by bench/peers.py; prints one line of JSON.
 
 python -m bench.rivals.sample '{"rival": "gymnasium_vec", "workload": "cartpole", "num_envs": 64}'
 """
@@ -21,11 +21,11 @@ from typing import Any
 from bench.rivals.runner import Job, Missing, Runner
 
 FIRST_TURNS = 4
-ENOUGH = 0.8  # of the seconds asked for
+ENOUGH = 0.8  # Share of the requested seconds.
 
 
 def _warm_up(runner: Runner, seconds: float) -> float:
-    """Take turns for about `seconds` and return the seconds of one."""
+    """Run turns for about `seconds`; return the seconds of one."""
     turns, begin = FIRST_TURNS, time.perf_counter()
     while True:
         since = time.perf_counter()
@@ -37,33 +37,36 @@ def _warm_up(runner: Runner, seconds: float) -> float:
 
 
 def _timed(runner: Runner, seconds: float, turn_s: float) -> dict[str, Any]:
-    """Take turns for about `seconds`. turn_s: what one is expected to take; where it was wrong,
-    more turns are added.
+    """Run and count turns for about `seconds`.
+
+    Args:
+        turn_s: expected seconds of a turn; if that is wrong, more turns are added.
     """
     turns = rows = resets = 0
-    taken = 0.0
-    while taken < ENOUGH * seconds:
-        more = max(2, round((seconds - taken) / turn_s))
+    elapsed_s = 0.0
+    while elapsed_s < ENOUGH * seconds:
+        more = max(2, round((seconds - elapsed_s) / turn_s))
         begin = time.perf_counter()
         count = runner.run(more)
-        taken += time.perf_counter() - begin
+        elapsed_s += time.perf_counter() - begin
         turns, rows, resets = turns + more, rows + count.rows, resets + count.resets
-        turn_s = taken / turns
-    return {"rows": rows, "env_steps": rows - resets, "turns": turns, "seconds": taken}
+        turn_s = elapsed_s / turns
+    return {"rows": rows, "env_steps": rows - resets, "turns": turns, "seconds": elapsed_s}
 
 
 def _versions() -> dict[str, str]:
-    """Return what a figure depends on and may differ from one interpreter to another."""
-    found = {"python": platform.python_version()}
+    """Return the versions of this interpreter and its packages, on which a figure depends."""
+    versions = {"python": platform.python_version()}
     for package in ("numpy", "gymnasium", "pufferlib"):
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
+            versions[package] = metadata.version(package)
+    return versions
 
 
 def take(job: Job) -> dict[str, Any]:
-    """Return {"rows", "env_steps", "turns", "seconds", "versions"}; or {"missing": why} where the
-    library cannot do it.
+    """Take a sample; return {"rows", "env_steps", "turns", "seconds", "versions"}.
+
+    If the library cannot run it, return {"missing": reason}.
     """
     if job.copies > 1:
         return _several(job)
@@ -76,7 +79,7 @@ def take(job: Job) -> dict[str, Any]:
         if job.waits:
             from bench.ceiling import (
                 wait_for_others,
-            )  # needs puffervec, which PufferLib's interpreter has not
+            )  # It needs puffervec, which PufferLib's interpreter does not have.
 
             wait_for_others()
         return _timed(runner, job.seconds, turn_s) | {"versions": _versions()}
@@ -85,26 +88,26 @@ def take(job: Job) -> dict[str, Any]:
 
 
 def _several(job: Job) -> dict[str, Any]:
-    """Take the sample in `job.copies` processes at once and add up their steps."""
+    """Take the sample in `job.copies` simultaneous processes and sum their steps."""
     from bench.ceiling import run_simultaneously
 
     one = dataclasses.replace(job, copies=1, waits=True)
-    found = run_simultaneously([[sys.executable, *arguments_of(one)]] * job.copies)
-    if missing := [result for result in found if "missing" in result]:
+    results = run_simultaneously([[sys.executable, *arguments_of(one)]] * job.copies)
+    if missing := [result for result in results if "missing" in result]:
         return missing[0]
     summed = {
-        name: sum(result[name] for result in found) for name in ("rows", "env_steps", "turns")
+        name: sum(result[name] for result in results) for name in ("rows", "env_steps", "turns")
     }
     return {
         **summed,
-        "seconds": max(result["seconds"] for result in found),
-        "versions": found[0]["versions"],
+        "seconds": max(result["seconds"] for result in results),
+        "versions": results[0]["versions"],
     }
 
 
 def main(arguments: list[str]) -> int:
     """Run the command and return its exit status."""
-    warnings.simplefilter("ignore")  # of the libraries, about each other
+    warnings.simplefilter("ignore")  # Libraries warn about each other.
     print(json.dumps(take(Job(**json.loads(arguments[0])))))
     return 0
 

@@ -14,8 +14,9 @@ from bench.rivals.runner import Job, Missing, Runner
 
 
 def open_runner(job: Job) -> Runner:
-    """Return the runner. SubprocVecEnv forks: with its default the workers would import torch
-    first, one after another.
+    """Return the runner.
+
+    SubprocVecEnv forks: with its default, the workers would first import torch, one after another.
     """
     try:
         from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv

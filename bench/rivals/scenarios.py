@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The compared variants: for each workload, the ways of stepping it, ours and theirs.
+"""The compared variants: for each workload the ways of stepping it, ours and theirs.
 
-Runs in bench/peers.py. Variants of one kind do equal work and are compared with each other too:
+Runs in bench/peers.py. Variants of one kind do equal work and are also compared with each other:
 
-    in process     Python envs in the learner's process: what vectorizing costs
+    in process     Python envs in the learner's process: the cost of vectorizing
     workers        Python envs in other processes, all of them stepped before the next batch
     first-come     Python envs in other processes, batches of those that are ready first
     native         envs in C, C++ or NumPy
@@ -25,7 +25,11 @@ IN_PROCESS, WORKERS, FIRST_COME, NATIVE = "in process", "workers", "first-come",
 
 @dataclass(frozen=True)
 class Variant:
-    """A way of stepping a workload. label: unique in its scenario."""
+    """A way of stepping a workload.
+
+    Attributes:
+        label: a unique label in its scenario.
+    """
 
     label: str
     kind: str
@@ -37,14 +41,18 @@ class Variant:
 
     @property
     def bound(self) -> bool:
-        """A plain loop: what the machine could do, no library."""
+        """Whether it is a plain loop without a library, as a bound."""
         return self.job.rival == LOOP_RIVAL
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Variants that are measured in turns. word: of --workloads; note: a line under its table;
-    needs: a module that its env comes from.
+    """Variants that are measured in turns.
+
+    Attributes:
+        word: name in --workloads.
+        note: a line below its table.
+        needs: the module of its env.
     """
 
     name: str
@@ -61,19 +69,17 @@ ENVPOOL = "EnvPool"
 
 
 def workers_label(count: int) -> str:
-    """Return the label of puffervec with that many workers."""
+    """Return the label of puffervec with this many workers."""
     return f"puffervec {count} worker" + ("s" if count > 1 else "")
 
 
 def loops_label(count: int) -> str:
-    """Return the label of that many plain loops at once."""
+    """Return the label of this many simultaneous plain loops."""
     return f"{count} plain loops at once"
 
 
 def _loops(workload: str, num_envs: int, cores: int) -> list[Variant]:
-    """Return the bounds: loops over one env and over all, as many at once as there are cores, and
-    PufferLib's interpreter.
-    """
+    """Return the bounds: loops over one env and over all, one loop per core, and PufferLib's."""
     share = num_envs // cores
     return [
         _loop(workload),
@@ -121,10 +127,10 @@ def _pufferlib(
             Job("pufferlib_vec", workload, num_envs, settings, pufferlib=True),
         )
 
-    found = [variant("serial", IN_PROCESS, backend="Serial")]
+    variants = [variant("serial", IN_PROCESS, backend="Serial")]
     for count in counts:
         label = f"{count} worker" + ("s" if count > 1 else "")
-        found.append(
+        variants.append(
             variant(label, WORKERS, backend="Multiprocessing", num_workers=count, overwork=True)
         )
     more: dict[str, Any] = {
@@ -133,7 +139,7 @@ def _pufferlib(
         "overwork": True,
         **first_come,
     }
-    return [*found, variant("first-come", FIRST_COME, **more)]
+    return [*variants, variant("first-come", FIRST_COME, **more)]
 
 
 def _ours(workload: str, num_envs: int, label: str, kind: str, **settings: Any) -> Variant:
@@ -150,8 +156,10 @@ def _first_come(workload: str, num_envs: int, num_workers: int) -> Variant:
 def _light(
     workload: str, note: str, cores: int, num_envs: int = 64, processes: int = 8
 ) -> Scenario:
-    """Return the scenario of a cheap Python env. processes: envs of libraries that take a process
-    per env.
+    """Return the scenario of a cheap Python env.
+
+    Args:
+        processes: number of envs for libraries that use a process per env.
     """
     ours = [
         _ours(workload, num_envs, "puffervec serial", IN_PROCESS, backend="serial"),
@@ -192,7 +200,7 @@ def _light(
 
 
 def _heavy(workload: str, note: str, num_envs: int, needs: str) -> Scenario:
-    """Return the scenario of an env that costs more than stepping it does."""
+    """Return the scenario of an env that costs more than the library."""
     own = [
         Variant(
             "ALE's own (C++)", NATIVE, Job("gymnasium_vec", workload, num_envs, {"mode": "own"})
@@ -273,7 +281,7 @@ def _cartpole_c(threads: int) -> Scenario:
 
 
 def scenarios(cores: int) -> list[Scenario]:
-    """Return all scenarios. cores: threads of EnvPool, and workers of ours beside it."""
+    """Return all scenarios. Args: cores: number of EnvPool's threads, and of our workers."""
     mean = "mean 200 us, sigma 1; first-come takes batches of 4"
     return [
         _light("cartpole", "Gymnasium's CartPole-v1 in Python", cores),
