@@ -265,7 +265,7 @@ def learner(options: argparse.Namespace, note: Callable[[str], None]) -> dict[st
     rng = random.Random(options.seed)
     names, shmem_kib = set(os.listdir("/dev/shm")), _shmem_kib()
     times, started = [], 0
-    import puffervec.vec.backends  # noqa: F401  forked learners have imported it already and start immediately
+    import puffervec.vec.backends  # noqa: F401  forked learners inherit the import
 
     for index in range(options.kills):
         note(f"kill {index + 1} of {options.kills}")
