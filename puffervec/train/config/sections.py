@@ -104,13 +104,13 @@ class TrainSection:
     usual_minibatches: ClassVar[int] = 8  # Minibatches per epoch if minibatch_size is 0.
     algorithm: str = algorithms.DEFAULT
     """Learning algorithm: ppo, a2c, one of an installed package, or your own as module:NAME."""
-    seed: int = 1  # Seed of envs, policy weights, sampling and shuffling.
+    seed: int = 1  # Seed of envs, weights, sampling and shuffling.
     device: str = "auto"  # Device: auto, cpu, cuda or cuda:N; auto: CUDA if available.
     total_timesteps: int = 10_000_000  # Agent-steps of all ranks after which the run ends.
     time_limit_s: float = 0.0
     """Seconds after which the run ends; 0: no limit. The learning rate is annealed over the limit
     that is reached first."""
-    horizon: int = 64  # Rollout length T: steps per env between two updates.
+    horizon: int = 64  # Rollout length T: steps per env between updates.
     minibatch_size: int = 0
     """Samples per gradient step, including padding; must divide rows x horizon; 0: an eighth of
     them, a2c: all. Each rank has minibatches of this size, so that with N ranks a gradient step
@@ -369,10 +369,10 @@ class LogSection:
     print_interval_s: float = 5.0
     """Seconds between plain lines, samples of CPU and memory use, and wandb records."""
     tensorboard: bool = False
-    """Whether the metrics of every update and the settings are written for TensorBoard; needs the
-    extra tensorboard."""
+    """Whether metrics and settings are written for TensorBoard. It has the metrics of every update,
+    and needs the extra tensorboard."""
     wandb: Literal["off", "offline", "online"] = "off"
-    """Whether metrics are logged to Weights & Biases; offline: into the run folder only. Needs the
+    """Whether metrics are logged to Weights & Biases. offline: into the run folder only. Needs the
     extra wandb.
     """
     wandb_project: str = "puffervec"  # Project of the run in Weights & Biases.
