@@ -102,14 +102,14 @@ class PolicyChoice:
     device: str = "cpu"
     threads: int = 1
 
-    def build(self, vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> Policy:
+    def build(self, vec: VectorEnv, actions: Mapping[str, np.ndarray]) -> Policy:
         """Return the policy for a vector env.
 
         A wait is proportional to rows, so it takes twice as long with one buffer.
         """
         if self.kind == "torch":
             return Torch(vec, self.device, self.threads)
-        replay = Replay(vec, drawn)
+        replay = Replay(vec, actions)
         return Wait(replay, self.half_s * 2 / vec.num_buffers) if self.kind == "wait" else replay
 
 
@@ -148,7 +148,7 @@ def plan(seconds: float, limit_s: float, policy: PolicyChoice) -> int:
 
 def measure(
     workload: Workload,
-    drawn: Mapping[str, np.ndarray],
+    actions: Mapping[str, np.ndarray],
     mode: Mode,
     policy: PolicyChoice,
     iterations: int,
@@ -156,7 +156,7 @@ def measure(
 ) -> Sample:
     """Start the workers, warm up, time `iterations` iterations, and stop the workers."""
     with workload.make(mode.backend, **mode.settings) as vec:
-        chosen = policy.build(vec, drawn)
+        chosen = policy.build(vec, actions)
         turn(vec, chosen, max(1, warmup) * vec.num_buffers)
         if isinstance(chosen, Wait):
             chosen.forget()
@@ -165,7 +165,7 @@ def measure(
 
 
 def measure_half(
-    workload: Workload, drawn: Mapping[str, np.ndarray], workers: int, turns: int, warmup: int
+    workload: Workload, actions: Mapping[str, np.ndarray], workers: int, turns: int, warmup: int
 ) -> float:
     """Measure the seconds in which `workers` workers step one half, without a policy.
 
@@ -175,7 +175,7 @@ def measure_half(
     half = workload.halved()
     with half.make("multiprocessing", num_workers=min(workers, half.num_envs)) as vec:
         policy = Replay(
-            vec, {name: batches[:, : batches.shape[1] // 2] for name, batches in drawn.items()}
+            vec, {name: batches[:, : batches.shape[1] // 2] for name, batches in actions.items()}
         )
         turn(vec, policy, max(1, warmup))
         total = 0

@@ -35,8 +35,8 @@ class Policy(Protocol):
 class Replay:
     """A replacement of a policy that returns prepared actions, half by half."""
 
-    def __init__(self, vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> None:
-        self._next = [itertools.cycle(batches).__next__ for batches in half_actions(vec, drawn)]
+    def __init__(self, vec: VectorEnv, actions: Mapping[str, np.ndarray]) -> None:
+        self._next = [itertools.cycle(batches).__next__ for batches in half_actions(vec, actions)]
 
     def __call__(self, half: int, rows: tuple[Any, ...]) -> Any:
         return self._next[half]()

@@ -74,7 +74,7 @@ class Prepared:
     """
 
     workload: Workload
-    drawn: Mapping[str, np.ndarray]
+    actions: Mapping[str, np.ndarray]
     shares: Shares
     limit_s: float
     policies: tuple[PolicyChoice, ...]
@@ -125,7 +125,10 @@ def _median(samples: Sequence[float]) -> float:
 
 
 def choose_policies(
-    options: argparse.Namespace, workload: Workload, drawn: Mapping[str, np.ndarray], limit_s: float
+    options: argparse.Namespace,
+    workload: Workload,
+    actions: Mapping[str, np.ndarray],
+    limit_s: float,
 ) -> tuple[PolicyChoice, ...]:
     """Return the policies to run: none, and the chosen one with its time for one half."""
     choices = [PolicyChoice()]
@@ -134,13 +137,13 @@ def choose_policies(
         with workload.make("serial", num_buffers=2) as vec:
             choices.append(
                 dataclasses.replace(
-                    choice, half_s=time_policy(vec, lambda vec: choice.build(vec, drawn))
+                    choice, half_s=time_policy(vec, lambda vec: choice.build(vec, actions))
                 )
             )
     if options.policy_ms == "auto":
         turns = plan(options.seconds, limit_s / 2, PolicyChoice())
         samples = [
-            measure_half(workload, drawn, usable_cores(), turns, turns // 4)
+            measure_half(workload, actions, usable_cores(), turns, turns // 4)
             for _ in range(CALIBRATIONS)
         ]
         choices.append(PolicyChoice("wait", half_s=_median(samples)))
@@ -151,13 +154,13 @@ def choose_policies(
 
 def prepare(options: argparse.Namespace, workload: Workload) -> Prepared:
     """Draw actions, count transitions, time the C loop once, and choose the policies."""
-    drawn = actions_of(workload)
-    probe_s = c_loop(workload, drawn, 5, 2)
+    actions = actions_of(workload)
+    probe_s = c_loop(workload, actions, 5, 2)
     turns = plan(options.seconds, probe_s, PolicyChoice())
-    limit_s = c_loop(workload, drawn, turns, turns // 4)
-    shares = count_shares(workload, drawn, min(2 * workload.episode_turns, max(4, turns)))
+    limit_s = c_loop(workload, actions, turns, turns // 4)
+    shares = count_shares(workload, actions, min(2 * workload.episode_turns, max(4, turns)))
     return Prepared(
-        workload, drawn, shares, limit_s, choose_policies(options, workload, drawn, limit_s)
+        workload, actions, shares, limit_s, choose_policies(options, workload, actions, limit_s)
     )
 
 
@@ -188,9 +191,9 @@ def run(
     note: Callable[[str], None],
 ) -> Measured:
     """Run all variants in turns, including the C loop."""
-    workload, drawn, limit_s = prepared.workload, prepared.drawn, prepared.limit_s
+    workload, actions, limit_s = prepared.workload, prepared.actions, prepared.limit_s
     turns = plan(options.seconds, limit_s, PolicyChoice())
-    variants: dict[str, Any] = {"limit": lambda: c_loop(workload, drawn, turns, turns // 4)}
+    variants: dict[str, Any] = {"limit": lambda: c_loop(workload, actions, turns, turns // 4)}
     for cores in sorted({mode.cores for mode in chosen if mode.cores > 1}):
         variants[_ceiling_key(cores)] = lambda n=cores: c_loops(workload, n, turns)
     for mode in chosen:
@@ -198,12 +201,12 @@ def run(
             count = plan(options.seconds, limit_s, policy)
             warmup = max(1, round(count * options.warmup / options.seconds))
             variants[_key(mode, policy)] = lambda m=mode, p=policy, n=count, w=warmup: measure(
-                workload, drawn, m, p, n, w
+                workload, actions, m, p, n, w
             )
     if len(prepared.policies) > 1:
         for workers in sorted({_per_half(mode) for mode in chosen if mode.num_buffers == 2}):
             variants[_half_key(workers)] = lambda w=workers: measure_half(
-                workload, drawn, w, turns, turns // 4
+                workload, actions, w, turns, turns // 4
             )
     runs = common.interleave(
         variants, options.repeats, lambda text: note(f"{workload.name}: {text}"), options.attempts
@@ -338,14 +341,14 @@ def show(measured: Measured) -> None:
 
 def make_timelines(options: argparse.Namespace, prepared: Prepared) -> list[trace.Timeline]:
     """Record some turns of single and double buffering with a waiting policy."""
-    workload, drawn = prepared.workload, prepared.drawn
+    workload, actions = prepared.workload, prepared.actions
     waits = [policy for policy in prepared.policies if policy.kind != "none"]
     if waits:
         policy = waits[0]
     else:
         turns = plan(options.seconds, prepared.limit_s / 2, PolicyChoice())
         policy = PolicyChoice(
-            "wait", half_s=measure_half(workload, drawn, usable_cores(), turns, turns // 4)
+            "wait", half_s=measure_half(workload, actions, usable_cores(), turns, turns // 4)
         )
     workers = usable_cores()
     double = workers if options.trace_split == "envs" else 2 * workers
@@ -359,7 +362,7 @@ def make_timelines(options: argparse.Namespace, prepared: Prepared) -> list[trac
             timelines.append(
                 trace.record(
                     vec,
-                    policy.build(vec, drawn),
+                    policy.build(vec, actions),
                     options.trace_turns * mode.num_buffers,
                     warmup,
                     title,

@@ -143,7 +143,7 @@ def actions_of(workload: Workload) -> dict[str, np.ndarray]:
         return draw_actions(vec.spec, workload.num_envs)
 
 
-def half_actions(vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> list[list[Any]]:
+def half_actions(vec: VectorEnv, actions: Mapping[str, np.ndarray]) -> list[list[Any]]:
     """Return the batches of each half in the format of `send`.
 
     They are arrays, or dicts of arrays if there are several groups.
@@ -154,7 +154,7 @@ def half_actions(vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> list[list[A
         parts: dict[str, list[np.ndarray]] = {}
         for group in vec.spec.groups:
             rows = slice(first * group.agents, first * group.agents + half.groups[group.name].rows)
-            parts[group.name] = [np.ascontiguousarray(batch[rows]) for batch in drawn[group.name]]
+            parts[group.name] = [np.ascontiguousarray(batch[rows]) for batch in actions[group.name]]
         if len(parts) == 1:
             halves.append(next(iter(parts.values())))
         else:
@@ -190,7 +190,7 @@ def _by_env(vec: VectorEnv, arrays: Any, envs: int) -> np.ndarray:
     )
 
 
-def count_shares(workload: Workload, drawn: Mapping[str, np.ndarray], turns: int) -> Shares:
+def count_shares(workload: Workload, actions: Mapping[str, np.ndarray], turns: int) -> Shares:
     """Count the transitions of `turns` turns and return them per turn.
 
     A row's transition to the next one is valid iff its mask is set and neither flag is; that of an
@@ -198,7 +198,7 @@ def count_shares(workload: Workload, drawn: Mapping[str, np.ndarray], turns: int
     """
     env_steps = agent_steps = 0
     with workload.make("serial") as vec:
-        batches = half_actions(vec, drawn)[0]
+        batches = half_actions(vec, actions)[0]
         for turn in range(turns):
             _, _, terminals, truncations, _, _, masks = vec.recv()
             alive, ended, cut = (
@@ -232,7 +232,7 @@ def on_one_core() -> Iterator[None]:
 
 def c_loop(
     workload: Workload,
-    drawn: Mapping[str, np.ndarray],
+    actions: Mapping[str, np.ndarray],
     turns: int,
     warmup: int,
     warm: Callable[[], None] | None = None,
@@ -254,12 +254,12 @@ def c_loop(
             raise ConfigError(
                 f"{workload.name}: the C loop takes envs with one group of discrete actions"
             )
-        batches = drawn[group.name]
-        actions = ffi.from_buffer("int32_t[]", batches)
+        batches = actions[group.name]
+        buffer = ffi.from_buffer("int32_t[]", batches)
         worker = vec.workers.opened  # type: ignore[attr-defined]
 
         def steps(count: int) -> float:
-            seconds = float(lib.pv_bench_steps(worker, actions, len(batches), count))
+            seconds = float(lib.pv_bench_steps(worker, buffer, len(batches), count))
             if seconds < 0:
                 raise PuffervecError(
                     f"{workload.name}: the env reported a failure within the C loop"

@@ -70,8 +70,8 @@ class LogNormal(gymnasium.Env[Any, Any]):
     ) -> tuple[Any, dict[str, Any]]:
         """Draw the step times."""
         super().reset(seed=seed)
-        drawn = self.np_random.lognormal(math.log(STEP_S) - SIGMA**2 / 2, SIGMA, 4096)
-        self._times, self._step = drawn.tolist(), 0
+        times = self.np_random.lognormal(math.log(STEP_S) - SIGMA**2 / 2, SIGMA, 4096)
+        self._times, self._step = times.tolist(), 0
         return self._observation, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
