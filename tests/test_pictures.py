@@ -136,9 +136,7 @@ def test_pictures_are_seen_by_convolutions(env: dict[str, int], kind: str, made:
 
 
 def test_a_row_that_tensors_cannot_address_is_refused() -> None:
-    with pytest.raises(
-        ConfigError, match="agents has 235 bytes, which is not a multiple of 4"
-    ):
+    with pytest.raises(ConfigError, match="agents has 235 bytes, which is not a multiple of 4"):
         env_spec(small(env={"height": 11, "width": 7, "vector": 1}))
 
 

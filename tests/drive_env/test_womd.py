@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""WOMD's tfrecords (drive_env/scenes/tfrecord.py, womd.py, wire.py, logged.py), and how they pass
-through `--scenes` and `puffer-scenes convert`.
+"""WOMD's tfrecords (drive_env/scenes/tfrecord.py, womd.py), and how they pass through `--scenes`
+and `puffer-scenes convert`. With them drive_env/scenes/wire.py and drive_env/scenes/logged.py.
 """
 
 from __future__ import annotations

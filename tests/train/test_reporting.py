@@ -42,7 +42,9 @@ def reporter(folder: Path, clock: Clock, step_s: float | None = None, **train: A
     files = SimpleNamespace(
         folder=folder, run_id="", goes_on=False, log=JsonLog(folder / "m.jsonl", {})
     )
-    setup = SimpleNamespace(config=config, device=torch.device("cpu"), bf16=True)
+    setup = SimpleNamespace(
+        run=SimpleNamespace(config=config), device=torch.device("cpu"), bf16=True
+    )
     made = Reporting(setup, files, vec, Counters(), "about", None, clock)  # type: ignore[arg-type]
     made.restart(totals())
     return made

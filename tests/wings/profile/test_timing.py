@@ -178,7 +178,7 @@ def test_counts_on_a_gpu_are_those_of_the_calls_alone(monkeypatch: pytest.Monkey
     names: list[str] = []
 
     @contextmanager
-    def recorded(activities: object) -> Iterator[object]:
+    def recorded(activities: object, acc_events: bool) -> Iterator[object]:
         del names[:]
         yield SimpleNamespace(
             events=lambda: [
