@@ -195,8 +195,8 @@ def test_settings_and_flags_exist() -> None:
     }
     listed |= {name for names in CHOICES.values() for name in names}
     others = {"mark_as_expert", "goal_steps", "progress_m", "goals_again", "agent_types", "remove_at_goal", "PUFFERVEC_CACHE",
-              "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME", "DRIVE_COLUMNS_channel", "DRIVE_COLUMNS_NAME", "DRIVE_COLUMN_SETS",
-              "DRIVE_REWARDS_ASKED", "value_NAME",
+              "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME", "DRIVE_COLUMNS_channel", "DRIVE_COLUMNS_NAME",
+              "DRIVE_COLUMN_SETS", "DRIVE_REWARDS_ASKED", "value_NAME",
               "reward_NAME", "partners_cut", "lanes_cut", "roads_cut", "invalid_actions",
               "waymo_open_dataset", "PUFFERVEC_WOSAC_PYTHON"}  # fmt: skip
     assert names - known - listed - listed_names - others == set()
