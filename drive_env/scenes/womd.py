@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.scenes import packed
+from drive_env.scenes import controls
 from drive_env.scenes.check import (
     COORDINATE_LIMIT_M,
     MAX_CONTROLS,
@@ -33,12 +33,9 @@ from drive_env.scenes.check import (
 )
 from drive_env.scenes.controls import TRAFFIC_LIGHT
 from drive_env.scenes.frames import resample, step_of
-from drive_env.scenes.logged import ROW_LIMITS, logged_object, stop_signs
+from drive_env.scenes.logged import MPH_MPS, ROW_LIMITS, logged_object, stop_signs
 from drive_env.scenes.schema import (
-    GREEN,
-    RED,
     UNKNOWN,
-    YELLOW,
     Control,
     Floats,
     LaneLinks,
@@ -82,7 +79,6 @@ SCHEMA = {
     "StopSign": "1 int64[] lane, 2 MapPoint position",
     "Area": "1 MapPoint[] polygon",
 }
-MPH_MPS = 0.44704
 FIELDS = ("center_x", "center_y", "center_z", "heading", "velocity_x", "velocity_y")
 # By the number of Track.object_type.
 TYPES = ("other", "vehicle", "pedestrian", "cyclist", "other")
@@ -90,17 +86,13 @@ TYPES = ("other", "vehicle", "pedestrian", "cyclist", "other")
 ELEMENTS = {"lane": (0, 4), "road_line": (5, 9), "road_edge": (14, 3)}
 AREAS = {"crosswalk": 18, "speed_bump": 19, "driveway": 20}
 # By the number of TrafficSignalLaneState.state.
-STATES = (
-    UNKNOWN,
-    RED | packed.STATE_ARROW,
-    YELLOW | packed.STATE_ARROW,
-    GREEN | packed.STATE_ARROW,
-    RED,
-    YELLOW,
-    GREEN,
-    RED | packed.STATE_FLASHING,
-    YELLOW | packed.STATE_FLASHING,
-)
+STATES = tuple(
+    controls.STATES[word]
+    for word in (
+        "unknown", "arrow_stop", "arrow_caution", "arrow_go", "stop", "caution", "go",
+        "flashing_stop", "flashing_caution",
+    )
+)  # fmt: skip
 
 
 @functools.cache
