@@ -107,6 +107,6 @@ def test_a_policy_of_ones_own_by_name() -> None:
             build_policy(rows, PolicySection(kind=f"{__name__}:{name}"))
     with pytest.raises(
         ConfigError,
-        match="policy.kind is 'transformer': use auto, mlp, object_set, cnn, convnext, or mod",
+        match="policy.kind is 'transformer': use auto, mlp, object_set, cnn, convnext, pufferdrive",
     ):
         build_policy(rows, PolicySection(kind="transformer"))

@@ -257,8 +257,8 @@ class PolicySection:
 
     kind: str = "auto"
     """Kind of network; auto: cnn if a row contains a picture of bytes, object_set if a C env has
-    sets of objects, else mlp. Others: convnext, also for pictures; your own nn.Module, as
-    module:Class.
+    sets of objects, else mlp. Others: convnext, also for pictures; pufferdrive, the network of
+    PufferDrive, for its observations; your own nn.Module, as module:Class.
     """
     map: tuple[str, ...] = ()
     """Assignment of agents to several policies, as NAME=AGENT,AGENT. AGENT: an agent type

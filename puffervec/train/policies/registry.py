@@ -17,6 +17,7 @@ from puffervec.train.policies.convolution import cnn, convnext, has_pictures
 from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.policies.object_set import ObjectSetPolicy, has_object_sets
 from puffervec.train.policies.protocol import Policy
+from puffervec.train.policies.pufferdrive import PufferDrivePolicy
 from puffervec.workers.python.creators import resolve
 
 
@@ -48,7 +49,13 @@ def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:
 
 def kinds() -> dict[str, Callable[[GroupSpec, PolicySection], nn.Module]]:
     """Return the policies of this package by `policy.kind`."""
-    return {"mlp": MLPPolicy, "object_set": ObjectSetPolicy, "cnn": cnn, "convnext": convnext}
+    return {
+        "mlp": MLPPolicy,
+        "object_set": ObjectSetPolicy,
+        "cnn": cnn,
+        "convnext": convnext,
+        "pufferdrive": PufferDrivePolicy,
+    }
 
 
 def fitting_kind(group: GroupSpec) -> str:
