@@ -44,6 +44,7 @@ def _commands(*names: str) -> Callable[[], bool]:
 
 
 OFFICIAL_PYTHON = "PUFFERVEC_WOSAC_PYTHON"  # an interpreter with waymo_open_dataset and NumPy 1
+PUFFERDRIVE_WEIGHTS = "PUFFERVEC_PUFFERDRIVE_WEIGHTS"  # a file of its weights
 AARCH64 = ("aarch64-linux-gnu-gcc", "qemu-aarch64-static")
 PROGRAMS = {
     "Chromium": Program(lambda: browser.find() is not None, "apt-get install chromium"),
@@ -67,6 +68,10 @@ PROGRAMS = {
     "waymo_open_dataset": Program(
         lambda: bool(os.environ.get(OFFICIAL_PYTHON)) or _modules("waymo_open_dataset")(),
         f"pip install waymo-open-dataset-tf-2-12-0==1.6.7 where {OFFICIAL_PYTHON} points",
+    ),
+    "PufferDriveWeights": Program(
+        lambda: bool(os.environ.get(PUFFERDRIVE_WEIGHTS)),
+        f"name a file that puffer export wrote in {PUFFERDRIVE_WEIGHTS}",
     ),
 }
 FIXTURES = {"browser": "Chromium"}

@@ -51,6 +51,7 @@ TESTED_TOGETHER = {
     "puffervec/wings/plan/door.py": "tests/commands/test_verbs.py",
     "puffervec/wings/profile/door.py": "tests/wings/profile/test_profiling.py",
     "puffervec/wings/export/door.py": "tests/wings/export/test_export.py",
+    "puffervec/wings/pufferdrive/door.py": "tests/wings/pufferdrive/test_weights.py",
     "puffervec/wings/ray/door.py": "tests/test_wings.py",
     "puffervec/wings/sharded/door.py": "tests/wings/sharded/test_sharing.py",
     "puffervec/wings/watch/door.py": "tests/wings/watch/test_watch.py",
