@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Baselines to compare a policy with: `random`, `stop`, `lane-follow`, `idm`, `log`, `expert`.
+"""Baselines to compare a policy with, such as `random`, `lane-follow`, `idm` and `log`.
 
 Runs in the learner; baselines are evaluated as policies are. An actor may have `overrides`, a dict
-of config values that it needs. `lane-follow` sees what a policy sees: it keeps to its lane, holds a
-speed and brakes for the car ahead, but does not know its route. `log` lets the env move the cars by
-their logs, which evaluates the data itself; `idm` along the logs' paths, respecting gaps and
-lights; `expert` plays actions that follow the logs.
+of config values that it needs. `constant-velocity` sees nothing. `lane-follow` sees what a policy
+sees: it keeps to its lane, holds a speed and brakes for the car ahead, but does not know its route.
+`log` lets the env move the cars by their logs, which evaluates the data itself; `idm` along the
+logs' paths, respecting gaps and lights; `expert` plays actions that follow the logs.
 """
 
 from __future__ import annotations
@@ -98,6 +98,20 @@ class StopActor:
         """Return (rows,) actions: the acceleration nearest to one that stops the car in a step."""
         speed = self._reader.read(obs)["ego"]["speed"]
         return action_of((-speed / FRAME_S).astype(np.float32), np.zeros_like(speed))
+
+
+class ConstantVelocityActor:
+    """Actor that keeps its speed and its direction."""
+
+    overrides: Mapping[str, Any] = DEFAULT_ACTIONS
+
+    def reset(self, vec: VectorEnv) -> None:
+        """Do nothing."""
+
+    def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
+        """Return (rows,) actions that neither accelerate nor steer."""
+        zeros = np.zeros(row_count(obs), np.float32)
+        return action_of(zeros, zeros)
 
 
 class LaneFollowActor:
@@ -244,6 +258,7 @@ BASELINES: dict[str, Callable[[int], Actor]] = {
     "idm": lambda seed: IdmActor(),
     "log": lambda seed: LogActor(),
     "expert": lambda seed: ExpertActor(),
+    "constant-velocity": lambda seed: ConstantVelocityActor(),
 }
 
 

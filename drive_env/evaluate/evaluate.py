@@ -588,7 +588,12 @@ SUITES = {
         "the self-driving car by the policy, others by IDM",
         settings=_with(control="sdc", others="idm"),
     ),
-    "realism": Suite(evaluate_realism, "likelihood of the log under 32 rollouts", ROLLOUTS),
+    "realism": Suite(
+        evaluate_realism,
+        "likelihood of the log under 32 rollouts",
+        ROLLOUTS,
+        options=("wosac", "submission"),
+    ),
 }
 EVALUATION = Evaluation(
     evaluate=_report,

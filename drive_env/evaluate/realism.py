@@ -8,16 +8,19 @@ From frame 10 of each scene on (one second of history), the driver moves the age
 scenes.
 
 Source: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023). Differences from the
-challenge: the setting `control` selects the objects that are driven and judged, everything is in
-the plane, and there is no term for traffic lights; docs/drive.md lists the rest, and
-tests/drive_env/test_realism_official.py compares with the challenge's code. Runs in the learner.
+challenge: the setting `control` selects the objects that are driven and judged, and everything is
+in the plane. docs/drive.md lists the rest; tests/drive_env/test_realism_official.py compares with
+the challenge's code. Runs in the learner.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,20 +36,30 @@ from drive_env.evaluate.envs import (
 )
 from drive_env.evaluate.features import Boxes, Edges
 from drive_env.evaluate.intervals import mean_interval
-from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, combine, likelihood
+from drive_env.evaluate.lights import Lights, lights_of, violations
+from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, YEAR, YEARS, combine, likelihood
+from drive_env.evaluate.sent import Sent
+from drive_env.evaluate.submission import (
+    CHALLENGE_ROLLOUTS,
+    HISTORY,
+    STEPS,
+    head_bytes,
+    require_protobuf,
+    scenario_bytes,
+)
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.render.recording import logged_poses
+from drive_env.scenes import packed
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import SEGMENT_TYPES, VEHICLE, Floats
 from puffervec.contract.evaluation import Actor, Interval, Report, Row
 from puffervec.errors import ConfigError
+from puffervec.system.cache import write_atomically
 
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv
 
-ROLLOUTS = 32
-HISTORY = 10  # frames of the log before the first driven one
-STEPS = 80
+ROLLOUTS = CHALLENGE_ROLLOUTS
 OVERRIDES: dict[str, Any] = {
     "init_step": HISTORY, "max_steps": 0, "others": "log",
     "goal_behavior": "drive_on", "collision_behavior": "ignore",
@@ -65,6 +78,8 @@ class SceneRollouts:
         evaluated: (N,) objects that were driven.
         vehicles: (N,) bool, which of them are vehicles.
         edges: None if the scene has no road edges.
+        lights: None if the scene has no traffic lights.
+        height: (R, M, T) height of the centres, as in `Boxes`; None if it is not recorded.
     """
 
     log: Boxes
@@ -73,6 +88,8 @@ class SceneRollouts:
     vehicles: NDArray[np.bool_]
     edges: Edges | None
     dt_s: float
+    lights: Lights | None = None
+    height: Floats | None = None
 
 
 def log_of(head: Any, arrays: dict[str, NDArray[Any]]) -> Boxes:
@@ -87,6 +104,20 @@ def log_of(head: Any, arrays: dict[str, NDArray[Any]]) -> Boxes:
         poses[:, number, there[number]] = pose[:, there[number]]
     length, width = objects["length_m"].astype(np.float64), objects["width_m"].astype(np.float64)
     return Boxes(poses[0], poses[1], poses[2], length, width, there)
+
+
+def logged_heights(arrays: dict[str, NDArray[Any]], times: int) -> Floats:
+    """Return the heights of a compiled scene's objects in the first frames, (M, times).
+
+    They are NaN where an object is absent.
+    """
+    heights = np.full((len(arrays["objects"]), times), np.nan)
+    for item, row in zip(arrays["objects"], heights, strict=True):
+        first, length = int(item["frame_first"]), int(item["frame_count"])
+        own = arrays["frames"][int(item["frames_index"]) :][: min(length, max(0, times - first))]
+        there = own["speed"] != packed.FRAME_INVALID
+        row[first : first + len(own)] = np.where(there, own["z_m"], np.nan)
+    return heights
 
 
 def road_edges(head: Any, arrays: dict[str, NDArray[Any]]) -> Edges | None:
@@ -119,6 +150,8 @@ def drive(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int)
     objects = vec.peek(0)["object"]
     evaluated = objects[objects >= 0].astype(np.int64)
     poses = {name: np.repeat(getattr(log, name)[None], count, 0) for name in ("x", "y", "heading")}
+    poses["ground"] = np.repeat(logged_heights(arrays, log.x.shape[1])[None], count, 0)
+    height = poses["ground"][:, evaluated, HISTORY] - vec.peek(0)["ground"][: len(evaluated)]
     valid = np.repeat(log.valid[None], count, 0)
     for time in range(HISTORY, log.x.shape[1]):
         for number in range(count):
@@ -132,9 +165,16 @@ def drive(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int)
             vec.send(actor.act(obs, vec))
             obs = vec.recv()[0]
     rollouts = Boxes(poses["x"], poses["y"], poses["heading"], log.length, log.width, valid)
-    vehicles = arrays["objects"]["type"][evaluated] == VEHICLE
+    poses["ground"][:, evaluated, HISTORY:] += height[..., None]  # from the ground to the centre
     return SceneRollouts(
-        log, rollouts, evaluated, vehicles, road_edges(head, arrays), float(head["dt_s"])
+        log,
+        rollouts,
+        evaluated,
+        arrays["objects"]["type"][evaluated] == VEHICLE,
+        road_edges(head, arrays),
+        float(head["dt_s"]),
+        lights_of(head, arrays, log.x.shape[1]),
+        poses["ground"],
     )
 
 
@@ -157,6 +197,8 @@ def series_of(rolled: SceneRollouts, boxes: Boxes) -> dict[str, Floats]:
             1,
         )
         series |= {"distance_to_road_edge": edge, "offroad": (edge > 0).astype(np.float64)}
+    runs = violations(boxes.x[own], boxes.y[own], rolled.lights)
+    series["traffic_light_violation"] = runs.astype(np.float64)
     series = {name: np.where(boxes.valid[own], values, np.nan) for name, values in series.items()}
     series |= features.motion(
         boxes.x[own], boxes.y[own], boxes.heading[own], rolled.dt_s
@@ -175,7 +217,7 @@ def likelihoods(rolled: SceneRollouts) -> dict[str, float]:
 
     As in the challenge, a speed counts if the log is valid in the frames before and after it, both
     of them after the history; an acceleration counts if the speeds before and after it count; the
-    time to collision counts for vehicles only.
+    time to collision and traffic lights count for vehicles only.
     """
     log = series_of(rolled, rolled.log)
     each = [
@@ -185,7 +227,8 @@ def likelihoods(rolled: SceneRollouts) -> dict[str, float]:
     speed = features.central_valid(there)
     acceleration = features.central_valid(speed)
     valid = {"linear_speed": speed, "angular_speed": speed}
-    valid["time_to_collision"] = there & rolled.vehicles[:, None]
+    of_vehicles = there & rolled.vehicles[:, None]
+    valid |= {"time_to_collision": of_vehicles, "traffic_light_violation": of_vehicles}
     valid |= {"linear_acceleration": acceleration, "angular_acceleration": acceleration}
     result = dict.fromkeys(ESTIMATORS, float("nan"))
     for name, values in log.items():
@@ -217,11 +260,17 @@ def displacements(rolled: SceneRollouts) -> tuple[float, float]:
     return float(means.mean()), min(float(row.mean()) for row in each if len(row))
 
 
-def row_of(name: str, rolled: SceneRollouts) -> tuple[Row, list[str]]:
-    """Return a scene's row of the report, and remarks on the scene."""
+def row_of(name: str, rolled: SceneRollouts, wosac: str = YEAR) -> tuple[Row, list[str]]:
+    """Return a scene's row of the report, and remarks on the scene.
+
+    Args:
+        name: of the scene.
+        rolled: its rollouts.
+        wosac: year whose weights are used.
+    """
     values = likelihoods(rolled)
     ade, least = displacements(rolled)
-    numbers = combine(values) | values | {"ade_m": ade, "min_ade_m": least}
+    numbers = combine(values, wosac) | values | {"ade_m": ade, "min_ade_m": least}
     row: Row = {"scene": name, "rollouts": len(rolled.rollouts.x), "agents": len(rolled.evaluated)}
     remarks = []
     if rolled.edges is not None and _mostly_off(rolled):
@@ -284,6 +333,20 @@ def total_of(seeds: Sequence[Sequence[Row]]) -> Row:
     return total
 
 
+def check_year(wosac: str) -> None:
+    """Raise ConfigError if there are no weights of a year."""
+    if wosac not in YEARS:
+        raise ConfigError(f"--wosac {wosac}: use one of {', '.join(YEARS)}")
+
+
+def describe_score(rollouts: int, wosac: str) -> str:
+    """Return the line that says what the scores are."""
+    return (
+        f"likelihoods of the log under {rollouts} rollouts from frame {HISTORY}; realism is their "
+        f"mean with the weights of {wosac}"
+    )
+
+
 def evaluate_realism(
     actor: Actor,
     config: Any,
@@ -292,6 +355,8 @@ def evaluate_realism(
     seed: int = 0,
     seeds: int = 1,
     backend: str = "serial",
+    wosac: str = YEAR,
+    submission: Path | None = None,
 ) -> Report:
     """Roll every scene out and compare the rollouts with its log.
 
@@ -301,30 +366,49 @@ def evaluate_realism(
         episodes: rollouts of each scene, at least 2.
         seed: rollout r of scene i runs in an env seeded with seed + i * episodes + r.
         seeds, backend: as for `evaluate`; a scene's row is its mean over seeds.
+        wosac: year of the challenge whose weights are used, in YEARS.
+        submission: a file to which the rollouts of the first seed are written, in the form of the
+            challenge.
 
     Raises:
-        ConfigError: too few rollouts.
-        SceneError: no scene has agents and more than HISTORY + 4 frames; see `prepare_scenes`.
+        ConfigError: too few rollouts, or another year.
+        SceneError: no scene has agents and more than HISTORY + 4 frames; see `prepare_scenes`;
+            or the file cannot be written.
+        MissingExtraError: protobuf is not installed.
     """
     if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 2:
         raise ConfigError(f"episodes is {episodes!r}; realism needs at least 2 rollouts of a scene")
+    check_year(wosac)
+    if submission is not None:
+        require_protobuf()
     config = evaluation_config(config, {**getattr(actor, "overrides", {}), **OVERRIDES})
     prepared = prepare_scenes(config)
     rows: list[list[Row]] = []
     remarks, alike = dict[str, None](), True
-    for number in range(seeds):
+    sent = Sent()
+
+    def roll_out(number: int, pieces: bool) -> Iterator[bytes]:
+        """Score the scenes with a seed, and yield the pieces of a submission."""
+        nonlocal alike
         rows.append([])
-        for name, rolled in _rollouts(
+        for index, rolled in _rollouts(
             actor, config, prepared.scenes, episodes, seed + number * SEED_STEP, backend
         ):
-            row, scene_remarks = row_of(name, rolled)
+            row, scene_remarks = row_of(prepared.scenes.names[index], rolled, wosac)
             alike &= bool((rolled.rollouts.x == rolled.rollouts.x[:1]).all())
             rows[-1].append(row)
-            remarks |= dict.fromkeys(scene_remarks)
-    notes = [
-        f"likelihoods of the log under {episodes} rollouts from frame {HISTORY}; realism is "
-        "their weighted mean"
-    ]
+            remarks.update(dict.fromkeys(scene_remarks))
+            if pieces and (rollouts := sent.take(prepared.scenes[index], rolled)) is not None:
+                yield scenario_bytes(rollouts)
+
+    for number in range(seeds):
+        if submission is None or number:
+            collections.deque(roll_out(number, False), maxlen=0)
+        else:
+            write_atomically(submission, itertools.chain([head_bytes()], roll_out(number, True)))
+    notes = [describe_score(episodes, wosac)]
+    if submission is not None:
+        notes += sent.remarks(submission, episodes)
     if alike:
         notes.append(
             "all rollouts of a scene are equal: a policy that always takes its likeliest action "
@@ -339,14 +423,12 @@ def evaluate_realism(
 
 def _rollouts(
     actor: Actor, config: Any, scenes: SceneSet, episodes: int, seed: int, backend: str
-) -> Iterator[tuple[str, SceneRollouts]]:
+) -> Iterator[tuple[int, SceneRollouts]]:
     agents = scenes.agents(config)
     config = dataclasses.replace(config, num_agents=int(agents.max()))
     with make_envs(config, episodes, seed, backend) as vec:
         for index in np.flatnonzero(agents):
             # A logged acceleration needs five frames.
             if int(scenes.scene(int(index))[0]["frame_count"]) > HISTORY + 4:
-                yield (
-                    scenes.names[index],
-                    drive(actor, vec, scenes, int(index), seed + int(index) * episodes),
-                )
+                at = int(index)
+                yield at, drive(actor, vec, scenes, at, seed + at * episodes)

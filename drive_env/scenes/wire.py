@@ -17,8 +17,8 @@ def message_class(schema: Mapping[str, str], package: str, name: str) -> Any:
 
     Args:
         schema: of each message, its fields as "NUMBER TYPE NAME", separated by commas. TYPE is a
-            scalar type of proto2 or the name of a message; [] after it marks a repeated field.
-            Enumerations are read as the numbers that they are.
+            scalar type of proto2 or the name of a message; [] after it marks a repeated field, and
+            [packed] one that is written packed. Enumerations are read as the numbers that they are.
         package: a name of its own for this schema.
         name: of the message.
     """
@@ -29,9 +29,11 @@ def message_class(schema: Mapping[str, str], package: str, name: str) -> Any:
         message = file.message_type.add(name=message_name)
         for text in fields.split(", "):
             number, kind, field = text.split()
-            label = _REPEATED if kind.endswith("[]") else _OPTIONAL
+            kind, bracket, options = kind.partition("[")
+            label = _REPEATED if bracket else _OPTIONAL
             added = message.field.add(name=field, number=int(number), label=label)
-            kind = kind.removesuffix("[]")
+            if options == "packed]":
+                added.options.packed = True
             added.type = _SCALARS.get(kind, _MESSAGE)
             if added.type == _MESSAGE:
                 added.type_name = f".{package}.{kind}"

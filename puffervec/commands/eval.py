@@ -42,6 +42,7 @@ scores overlap. Pictures are drawn from separate episodes with the same seeds; u
 sampled, these are the evaluated episodes."""
 EPISODES = 100  # For envs without their own evaluation.
 DRAWN = "worst:10"
+SUITE_OPTIONS = ("wosac", "submission")  # flags that not every suite takes
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class EvalRequest(PlayerRequest):
     csv: Path | None = None
     every: bool = False
     failures: bool = False
+    wosac: str | None = None
+    submission: Path | None = None
 
 
 def options(parser: Parser) -> None:
@@ -79,6 +82,10 @@ def options(parser: Parser) -> None:
          "where there are more than 20")
     flag("--failures", "print every line and column of the table of failures, if the evaluation "
          "has one")
+    flag("--wosac YEAR", "weights of the suite realism: those of the sim agents challenge of 2025 "
+         "or 2024 [default: 2025]")
+    flag("--submission FILE", "also write the rollouts of the suite realism, as a submission to "
+         "that challenge", type=Path)
     add_player(parser)
     # fmt: on
 
@@ -91,7 +98,10 @@ def parse(args: list[str]) -> EvalRequest:
     parsed = VERB.parse(args)
     if parsed.draw is not None and parsed.png is None:
         raise ConfigError(f"--draw {parsed.draw} needs --png FILE or --png FOLDER")
-    own = ("suite", "episodes", "seeds", "png", "draw", "json", "csv", "failures")
+    own = (
+        *("suite", "episodes", "seeds", "png", "draw", "json", "csv", "failures"),
+        *SUITE_OPTIONS,
+    )
     return EvalRequest(
         parsed.target,
         **player_fields(parsed),
@@ -118,8 +128,10 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
         remarks = [seen, *report.remarks] if seen else report.remarks
         report = dataclasses.replace(report, remarks=remarks)
     if others:
+        # Only the player itself is submitted.
+        alike = dataclasses.replace(request, submission=None)
         reports = [
-            (other.label, evaluate(other.config, own, other.actor, request)) for other in others
+            (other.label, evaluate(other.config, own, other.actor, alike)) for other in others
         ]
         report = side_by_side(report, player.label, reports)
     levels = [
@@ -139,13 +151,20 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
 def adapt_config(config: TrainConfig, request: EvalRequest) -> TrainConfig:
     """Return a run's config with the changes that the suite requires.
 
-    Raises: ConfigError: pictures or a suite that the env does not have.
+    Raises: ConfigError: pictures or a suite that the env does not have, or an option that the
+        suite does not take.
     """
     own = own_evaluation(config.target)
     suites = {} if own is None else own.suites
     if request.suite is not None and request.suite not in suites:
         has = ", ".join(f"{name} ({suite.about})" for name, suite in suites.items()) or "none"
         raise ConfigError(f"--suite {request.suite}: the suites of {config.target} are: {has}")
+    takes = () if request.suite is None else suites[request.suite].options
+    for name in SUITE_OPTIONS:
+        if getattr(request, name) is not None and name not in takes:
+            able = [f"--suite {suite}" for suite, one in suites.items() if name in one.options]
+            remedy = f"add {' or '.join(able)}" if able else f"{config.target} has no such suite"
+            raise ConfigError(f"--{name} {getattr(request, name)}: {remedy}")
     if request.png is not None and (own is None or own.draw is None):
         raise ConfigError(f"--png {request.png}: {config.target} draws no pictures")
     config = evaluation_config(config)
@@ -162,13 +181,17 @@ def evaluate(
     """
     if own is not None:
         suite = own if request.suite is None else own.suites[request.suite]
-        seeds = {} if request.seeds is None else {"seeds": request.seeds}
+        further = {
+            name: getattr(request, name)
+            for name in ("seeds", *SUITE_OPTIONS)
+            if getattr(request, name) is not None
+        }
         report = suite.evaluate(
             actor,
             config.env,
             episodes=request.episodes or suite.episodes,
             seed=request.seed,
-            **seeds,
+            **further,
         )
         if not isinstance(report, Report):
             raise ConfigError(
@@ -188,7 +211,8 @@ def evaluate(
 
 def _check_outputs(request: EvalRequest) -> None:
     """Refuse files that could not be written, before the time for the evaluation is spent."""
-    for flag, path in (("--json", request.json), ("--csv", request.csv), ("--png", request.png)):
+    for name in ("json", "csv", "submission", "png"):
+        flag, path = f"--{name}", getattr(request, name)
         if path is None:
             continue
         if not path.absolute().parent.is_dir():

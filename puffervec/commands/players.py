@@ -70,8 +70,8 @@ def add_player(parser: Parser) -> None:
     flag("--env.NAME VALUE", "settings of the env, which override those of the run")
     flag("--scenes WHAT", "short for --env.scenes")
     flag("--baseline WHO", "baseline that acts or is compared: random, one of the env's baselines "
-         "(drive: stop, lane-follow, idm, log, expert), or module:Class for your own actor "
-         "(puffervec.contract.evaluation.Actor)")
+         "(drive: stop, lane-follow, constant-velocity, idm, log, expert), or module:Class for "
+         "your own actor (puffervec.contract.evaluation.Actor)")
     flag("--opponent NAME=WHO", "let a baseline (random) or the policy of another run act in place "
          "of the policy NAME; repeatable", action="append", default=[])
     add_code(parser)

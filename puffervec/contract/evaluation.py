@@ -277,12 +277,15 @@ class Suite:
         episodes: default number of episodes.
         settings: settings(config) -> config, applied after those of the evaluation; the user's own
             override them.
+        options: flags of `puffer-train eval` that this suite takes, out of those that not every
+            suite does: their values are passed to `evaluate` by name.
     """
 
     evaluate: Callable[..., Report]
     about: str
     episodes: int = 1
     settings: Callable[[Any], Any] | None = None
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

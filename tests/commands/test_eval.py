@@ -235,6 +235,23 @@ def test_which_parts_are_drawn() -> None:
         ),
         ({"baseline": "stop", "env_flags": ("--scenes", "/none")}, "/none"),
         ({"baseline": "stop", "env_flags": ("--env.lanes", "99")}, "lanes is 99"),
+        ({"baseline": "stop", "wosac": "2024"}, "--wosac 2024: add --suite realism"),
+        (
+            {"baseline": "stop", "suite": "idm", "submission": Path("x")},
+            "--submission x: add --suite realism",
+        ),
+        (
+            {"target": "probe", "baseline": "random", "wosac": "2024"},
+            "--wosac 2024: probe has no such suite",
+        ),
+        (
+            {"baseline": "stop", "suite": "realism", "submission": Path("/none/x")},
+            "--submission /none/x: there is no folder /none",
+        ),
+        (
+            {"baseline": "stop", "suite": "realism", "wosac": "2023"},
+            "--wosac 2023: use one of 2025, 2024",
+        ),
         ({"target": "probe"}, "--baseline"),
     ],
 )

@@ -16,7 +16,7 @@ from drive_env.env import ENV
 from drive_env.evaluate.baselines import ACCELERATIONS_MPS2, STEERINGS_RAD
 from drive_env.evaluate.columns import MEANS, MORE_RATES
 from drive_env.evaluate.evaluate import SUITES
-from drive_env.evaluate.likelihood import ESTIMATORS
+from drive_env.evaluate.likelihood import ESTIMATORS, WEIGHTS
 from drive_env.evaluate.observation import Column, columns
 from drive_env.rewards import terms
 from puffervec.commands import eval as evaluate
@@ -158,12 +158,16 @@ def test_estimators_of_realism() -> None:
             f"{e.high:g}",
             str(e.bins),
             f"{e.pseudocount:g}",
-            f"{e.weight:g}",
+            f"{WEIGHTS['2025'][name]:g}",
+            f"{WEIGHTS['2024'][name]:g}",
             e.group,
         ]
         for name, e in ESTIMATORS.items()
     ]
-    assert table("feature | low | high | bins | pseudocount | weight | group") == rows
+    assert (
+        table("feature | low | high | bins | pseudocount | weight 2025 | weight 2024 | group")
+        == rows
+    )
 
 
 def test_limits_of_comfort() -> None:
@@ -198,7 +202,8 @@ def test_settings_and_flags_exist() -> None:
               "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME", "DRIVE_COLUMNS_channel", "DRIVE_COLUMNS_NAME",
               "DRIVE_COLUMN_SETS", "DRIVE_REWARDS_ASKED", "value_NAME",
               "reward_NAME", "partners_cut", "lanes_cut", "roads_cut", "invalid_actions",
-              "waymo_open_dataset", "PUFFERVEC_WOSAC_PYTHON"}  # fmt: skip
+              "waymo_open_dataset", "PUFFERVEC_WOSAC_PYTHON", "PUFFERVEC_WOSAC_SUBMISSION",
+              "scenario_id"}  # fmt: skip
     assert names - known - listed - listed_names - others == set()
     own = ENV.own_evaluation()
     assert own is not None
@@ -208,7 +213,7 @@ def test_settings_and_flags_exist() -> None:
         if block.info == "sh"
         for line in block.text.splitlines()
     ]
-    assert len(commands) == 7
+    assert len(commands) == 9
     for command in commands:
         request = evaluate.parse(shlex.split(command)[2:])
         assert set((request.baseline or "runs/OLD").split(",")) <= {*own.baselines, "runs/OLD"}

@@ -41,6 +41,7 @@ def test_the_registry_knows_it() -> None:
         "log",
         "expert",
         "idm",
+        "constant-velocity",
     }
 
 

@@ -9,7 +9,15 @@ import math
 import numpy as np
 import pytest
 
-from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, combine, likelihood, log_probability
+from drive_env.evaluate.likelihood import (
+    ESTIMATORS,
+    GROUPS,
+    WEIGHTS,
+    YEAR,
+    combine,
+    likelihood,
+    log_probability,
+)
 from tests.twins import wosac
 
 TIMED = [name for name, estimator in ESTIMATORS.items() if estimator.bins > 2]
@@ -32,7 +40,7 @@ def test_series_equal_the_twin(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["collision", "offroad"])
+@pytest.mark.parametrize("name", ["collision", "offroad", "traffic_light_violation"])
 def test_indications_count_once_per_object(name: str) -> None:
     log = np.zeros((2, 4))
     log[0, 1] = 1  # it collides
@@ -83,13 +91,28 @@ def test_probabilities_sum_to_one() -> None:
 
 
 def test_weights() -> None:
-    assert sum(estimator.weight for estimator in ESTIMATORS.values()) == pytest.approx(1.0)
+    """Those of the challenge of 2025, unless the year before is asked for."""
+    changed = {"distance_to_road_edge": (0.10, 0.05), "traffic_light_violation": (0.0, 0.05)}
+    rest = {
+        **dict.fromkeys(("linear_speed", "linear_acceleration"), 0.05),
+        **dict.fromkeys(("angular_speed", "angular_acceleration"), 0.05),
+        **dict.fromkeys(("distance_to_nearest_object", "time_to_collision"), 0.10),
+        **dict.fromkeys(("collision", "offroad"), 0.25),
+    }
+    for number, year in enumerate(("2024", "2025")):
+        expected = rest | {name: values[number] for name, values in changed.items()}
+        assert WEIGHTS[year] == expected and list(WEIGHTS[year]) == list(ESTIMATORS)
+        assert sum(expected.values()) == pytest.approx(1.0)
+    assert YEAR == "2025" and set(WEIGHTS) == {"2024", "2025"}
     assert {estimator.group for estimator in ESTIMATORS.values()} == set(GROUPS)
     found = combine({name: float(name in ("collision", "offroad")) for name in ESTIMATORS})
     assert found["realism"] == pytest.approx(0.5) and found["kinematic"] == 0
-    assert found["interaction"] == pytest.approx(0.25 / 0.45) and found["map"] == pytest.approx(
-        0.25 / 0.35
-    )
+    assert found["interaction"] == pytest.approx(0.25 / 0.45)
+    assert found["map"] == pytest.approx(0.25 / 0.35)
+    lights = {name: float(name == "traffic_light_violation") for name in ESTIMATORS}
+    assert combine(lights)["realism"] == pytest.approx(0.05)
+    assert combine(lights)["map"] == pytest.approx(0.05 / 0.35)
+    assert combine(lights, "2024")["realism"] == 0
 
 
 def test_what_is_nowhere_valid_is_left_out() -> None:

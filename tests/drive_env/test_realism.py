@@ -20,7 +20,8 @@ from drive_env.evaluate import realism
 from drive_env.evaluate.baselines import baseline
 from drive_env.evaluate.evaluate import EVALUATION
 from drive_env.evaluate.features import Boxes, edges_of
-from drive_env.evaluate.likelihood import ESTIMATORS, combine
+from drive_env.evaluate.lights import Lights
+from drive_env.evaluate.likelihood import ESTIMATORS, WEIGHTS, combine
 from drive_env.evaluate.realism import HISTORY, SceneRollouts, evaluate_realism, likelihoods
 from puffervec.errors import ConfigError
 from tests.twins import wosac
@@ -66,6 +67,25 @@ def test_chance_is_less_like_the_log(folder: Path) -> None:
     assert report.to_json() == again.to_json()
 
 
+# The lanes of `driven`.
+LANES = [np.array([[-90.0, y], [90.0, y]]) for y in (-3.5, 3.5)]
+
+
+def many_lights() -> Lights:
+    """Lights for both lanes, red now and then."""
+    places = np.arange(-30.0, 40.0, 1.7)
+    stops = [(lane, (x, line[0, 1])) for x in places for lane, line in enumerate(LANES)]
+    return Lights(
+        start=np.array([line[0] for line in LANES]),
+        step=np.array([line[1] - line[0] for line in LANES]),
+        segment_lane=np.arange(2),
+        lane=np.array([lane for lane, _ in stops]),
+        stop=np.array([stop for _, stop in stops]),
+        ahead=np.array([LANES[lane][1] - LANES[lane][0] for lane, _ in stops]),
+        red=np.random.default_rng(4).random((len(stops), 26)) < 0.15,
+    )
+
+
 def driven(seed: int, objects: int = 6, times: int = 26, rollouts: int = 4) -> SceneRollouts:
     """Cars that drive about between two edges, and rollouts that stray from their log."""
     rng = np.random.default_rng(seed)
@@ -94,7 +114,7 @@ def driven(seed: int, objects: int = 6, times: int = 26, rollouts: int = 4) -> S
         np.array([[-90.0, -7], [90, 7]]), np.array([[90.0, -7], [-90, 7]]), np.array([0, 1])
     )
     sim, vehicles = Boxes(*poses, length, width, there), np.array([True, False, True])
-    return SceneRollouts(log, sim, np.arange(3), vehicles, edges, 0.1)
+    return SceneRollouts(log, sim, np.arange(3), vehicles, edges, 0.1, many_lights())
 
 
 def plain(found: SceneRollouts, boxes: Boxes) -> dict[str, np.ndarray]:
@@ -128,6 +148,10 @@ def plain(found: SceneRollouts, boxes: Boxes) -> dict[str, np.ndarray]:
             out["distance_to_nearest_object"][n, t], out["collision"][n, t] = nearest, nearest < 0
             out["time_to_collision"][n, t] = wosac.time_to_collision(now, speeds[:, t], int(n))
             out["distance_to_road_edge"][n, t], out["offroad"][n, t] = edge, edge > 0
+        assert found.lights is not None
+        lights = list(zip(found.lights.lane, found.lights.stop, found.lights.red, strict=True))
+        track = np.stack([boxes.x[n], boxes.y[n]], -1)
+        out["traffic_light_violation"][n] = wosac.runs_red_light(track, LANES, lights)
     return out
 
 
@@ -145,7 +169,8 @@ def test_scores_equal_the_twin(seed: int) -> None:
     expected = {}
     for name, estimator in ESTIMATORS.items():
         valid = {"speed": speed, "acceleration": acceleration}.get(name.split("_")[-1], there)
-        valid = valid & found.vehicles[:, None] if name == "time_to_collision" else valid
+        if name in ("time_to_collision", "traffic_light_violation"):
+            valid = valid & found.vehicles[:, None]
         ours, theirs = log[name], np.stack([series[name] for series in each])
         if estimator.bins == 2:
             ours = np.array([[float(np.nansum(ours[n][valid[n]]) > 0)] for n in range(3)])
@@ -162,13 +187,15 @@ def test_scores_equal_the_twin(seed: int) -> None:
         expected[name] = wosac.likelihood(ours, theirs, valid, estimator)
     actual = likelihoods(found)
     assert actual == pytest.approx(expected, rel=1e-9)
+    assert actual["traffic_light_violation"] < 0.95
     assert 0.05 < combine(actual)["realism"] < 0.99 and actual["linear_speed"] < 0.9
 
 
-def test_a_scene_without_edges_has_no_map_likelihoods() -> None:
+def test_a_scene_without_edges_has_no_likelihoods_of_them() -> None:
     found = driven(3)
     row, _ = realism.row_of("x", dataclasses.replace(found, edges=None))
-    assert np.isnan(row["map"]) and np.isnan(row["offroad"]) and 0 < row["realism"] < 1  # type: ignore[arg-type,operator]
+    assert np.isnan(row["distance_to_road_edge"]) and np.isnan(row["offroad"])  # type: ignore[arg-type]
+    assert row["map"] == pytest.approx(row["traffic_light_violation"]) and 0 < row["realism"] < 1  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("episodes", [1, 0, 2.5, True])
@@ -180,3 +207,17 @@ def test_bad_numbers_of_rollouts(folder: Path, episodes: Any) -> None:
 def test_it_is_a_suite_of_drive() -> None:
     suite = EVALUATION.suites["realism"]
     assert suite.evaluate is evaluate_realism and suite.episodes == 32
+    assert suite.options == ("wosac", "submission")
+
+
+def test_weights_of_a_year(folder: Path) -> None:
+    config = DriveConfig(scenes=str(folder))
+    rows = {
+        year: evaluate_realism(baseline("random"), config, episodes=3, wosac=year).rows[0]
+        for year in ("2024", "2025")
+    }
+    default = evaluate_realism(baseline("random"), config, episodes=3).rows[0]
+    assert default == rows["2025"] != rows["2024"]
+    for year, row in rows.items():
+        terms = [weight * float(str(row[name])) for name, weight in WEIGHTS[year].items()]
+        assert row["realism"] == pytest.approx(sum(terms))

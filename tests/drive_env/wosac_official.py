@@ -7,8 +7,10 @@ puffervec. See test_realism_official.py, which writes IN.npz and reads OUT.npz.
 
 IN.npz, of a scene: x, y, heading, valid (M, 91) of the log; length, width, kind (M,); sim_x, sim_y,
 sim_heading (R, M, 80) of rollouts; evaluated (N,) in ascending order; points (P, 2) of road edges,
-and the polyline of each (P,). Of samples: log_NAME (N, T), sim_NAME (R, N, T) for features that
-have a histogram, or 0 and 1 in (N, 1), (R, N, 1) for those that happen or not.
+and the polyline of each (P,); lane_points (Q, 2) of lanes, the lane of each (Q,) lane_of, and of
+lights light_lane (L,), light_stop (L, 2) and light_red (L, 91). Of samples: log_NAME (N, T),
+sim_NAME (R, N, T) for features that have a histogram, or 0 and 1 in (N, 1), (R, N, 1) for those
+that happen or not.
 OUT.npz, of a scene: log_NAME (N, 80) and sim_NAME (R, N, 80) for each feature; for each YEAR of the
 challenge YEAR_NAME: the likelihoods, weighted sums and weights (weight_NAME). Of samples: NAME,
 log-probabilities as log_NAME.
@@ -39,6 +41,7 @@ CONFIGS = {
 }
 CHALLENGE = submission_specs.ChallengeType.SIM_AGENTS
 KINDS = (1, 2, 3, 4)  # vehicle, pedestrian, cyclist, other
+LANES = 100_000  # the id of the first lane
 
 
 def scenario_of(given: dict[str, Any]) -> Any:
@@ -64,6 +67,22 @@ def scenario_of(given: dict[str, Any]) -> Any:
         of = given["points"][given["polyline"] == number]
         points = [map_pb2.MapPoint(x=x, y=y, z=0.0) for x, y in of.tolist()]
         found.map_features.add(id=int(number) + 1).road_edge.polyline.extend(points)
+    for number in np.unique(given["lane_of"]):
+        of = given["lane_points"][given["lane_of"] == number]
+        points = [map_pb2.MapPoint(x=x, y=y, z=0.0) for x, y in of.tolist()]
+        lane = found.map_features.add(id=LANES + int(number)).lane
+        lane.type = lane.TYPE_SURFACE_STREET
+        lane.polyline.extend(points)
+    for time in range(given["x"].shape[1]):
+        lights = found.dynamic_map_states.add().lane_states
+        for number, (x, y), red in zip(
+            given["light_lane"].tolist(),
+            given["light_stop"].tolist(),
+            given["light_red"][:, time],
+            strict=True,
+        ):
+            light = lights.add(lane=LANES + number, stop_point=map_pb2.MapPoint(x=x, y=y, z=0.0))
+            light.state = light.LANE_STATE_STOP if red else light.LANE_STATE_GO
     return found
 
 

@@ -145,3 +145,61 @@ def likelihood(log: np.ndarray, rollouts: np.ndarray, valid: np.ndarray, estimat
             of = np.histogram(np.clip(log[n, t], estimator.low, estimator.high), edges)[0]
             scores.append(math.log(float(counts[of == 1][0] / counts.sum())))
     return math.exp(sum(scores) / len(scores))
+
+
+def direction_at(lane: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """The direction of a lane (n, 2) where it is nearest to a place."""
+    distances = [to_segment(place, lane[k], lane[k + 1])[0] for k in range(len(lane) - 1)]
+    nearest = distances.index(min(distances))
+    return lane[nearest + 1] - lane[nearest]
+
+
+def runs_red_light(
+    track: np.ndarray,
+    lanes: list[np.ndarray],
+    lights: list[tuple[int, np.ndarray, np.ndarray]],
+) -> list[bool]:
+    """Whether an object (T, 2) has just run a light (lane, stop point, red by time), by time."""
+    found = [False] * len(track)
+    for t in range(1, len(track)):
+        if np.isnan(track[t - 1 : t + 1]).any():
+            continue
+        distances = [
+            min(to_segment(track[t], lane[k], lane[k + 1])[0] for k in range(len(lane) - 1))
+            for lane in lanes
+        ]
+        for number, stop, red in lights:
+            ahead = direction_at(lanes[number], stop)
+            before, after = (float((track[at] - stop) @ ahead) for at in (t - 1, t))
+            on = distances.index(min(distances)) == number
+            found[t] |= bool(red[t]) and before < 0 < after and on
+    return found
+
+
+def runs_red_light_there(
+    track: np.ndarray,
+    lanes: dict[int, np.ndarray],
+    lights: list[tuple[int, np.ndarray, np.ndarray]],
+) -> list[bool]:
+    """The same as the challenge's code computes it: the distance to a segment is that of the point
+    to the start, plus (in place of minus) the share of the way along the segment.
+    """
+    found = [False] * len(track)
+    starts = np.concatenate([lane[:-1] for lane in lanes.values()])
+    steps = np.concatenate([np.diff(lane, axis=0) for lane in lanes.values()])
+    of = np.repeat(list(lanes), [len(lane) - 1 for lane in lanes.values()])
+
+    def nearest(place: np.ndarray, own: np.ndarray) -> int:
+        rel = place - starts[own]
+        square = np.maximum((steps[own] ** 2).sum(-1), 1e-12)
+        share = np.clip((rel * steps[own]).sum(-1) / square, 0, 1)[:, None]
+        return int(own[np.hypot(*(rel + share * steps[own]).T).argmin()])
+
+    every = np.arange(len(of))
+    for number, stop, red in lights:
+        ahead = steps[nearest(stop, np.flatnonzero(of == number))]
+        for t in range(1, len(track)):
+            before, after = (float((track[at] - stop) @ ahead) for at in (t - 1, t))
+            if red[min(t, len(red) - 1)] and before < 0 < after:
+                found[t] |= int(of[nearest(track[t], every)]) == number
+    return found

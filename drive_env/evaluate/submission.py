@@ -1,0 +1,261 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Submission files of the Waymo Open Sim Agents Challenge: writes and reads rollouts.
+
+A file is one protobuf message, SimAgentsChallengeSubmission. SCHEMA has the fields that are used,
+by their published numbers (waymo_open_dataset/protos/sim_agents_submission.proto). Both directions
+hold one scenario at a time: messages of one type that follow each other are one message to
+protobuf, so a file is written in pieces, and its outermost fields are walked here. Lengths are
+compared with the size of the file before anything is read. Needs the extra `womd`; runs in the
+learner.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.scenes.check import (
+    COORDINATE_LIMIT_M,
+    HEADING_LIMIT_RAD,
+    MAX_OBJECTS,
+    MISSING,
+    Checker,
+)
+from drive_env.scenes.schema import Floats
+from drive_env.scenes.wire import message_class
+from puffervec.errors import SceneError
+from puffervec.system import extras
+
+# See `message_class`. An id is bytes, so that text that is not UTF-8 is just an unknown scenario.
+SCHEMA = {
+    "SimAgentsChallengeSubmission": (
+        "1 ScenarioRollouts[] scenario_rollouts, 2 int32 submission_type, 3 string account_name, "
+        "4 string unique_method_name"
+    ),
+    "ScenarioRollouts": "1 bytes scenario_id, 2 JointScene[] joint_scenes",
+    "JointScene": "1 SimulatedTrajectory[] simulated_trajectories",
+    "SimulatedTrajectory": (
+        "2 float[packed] center_x, 3 float[packed] center_y, 4 float[packed] center_z, "
+        "5 float[packed] heading, 6 int32 object_id"
+    ),
+}
+FIELDS = ("center_x", "center_y", "center_z", "heading")
+LIMITS = np.array([COORDINATE_LIMIT_M] * 3 + [HEADING_LIMIT_RAD])[:, None]
+SCENARIO = 1  # field of the outermost message
+SIM_AGENTS = 1  # its submission_type
+HISTORY = 10  # the current frame: there are ten before it
+STEPS = 80  # of each trajectory, 0.1 s apart; the first is the one after the current frame
+CHALLENGE_ROLLOUTS = 32
+MOST_ROLLOUTS = 1024
+MOST_SCENARIO_BYTES = 1 << 28
+VARINT_BYTES = 10
+# Bytes after the tag of a field, by its wire type; types 0 and 2 have a length of their own.
+FIXED_BYTES = {1: 8, 5: 4}
+GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class ScenarioRollouts:
+    """The rollouts of one scenario.
+
+    Attributes:
+        scenario_id: the data set's.
+        ids: (K,) track ids of the objects; ascending where they were read.
+        poses: (R, K, 4, STEPS) x, y, z and heading, as FIELDS, in the data set's frame.
+        partly: ids of objects that only some of the rollouts have; they are left out above.
+    """
+
+    scenario_id: str
+    ids: NDArray[np.int64]
+    poses: Floats
+    partly: tuple[int, ...] = ()
+
+
+def require_protobuf() -> None:
+    """Raise MissingExtraError if protobuf is not installed."""
+    extras.require("a submission to the sim agents challenge", "google.protobuf")
+
+
+@functools.cache
+def _message(name: str) -> Any:
+    return message_class(SCHEMA, "puffervec.submission", name)
+
+
+# ---- writing -------------------------------------------------------------------------------------
+
+
+def head_bytes() -> bytes:
+    """Return the piece of a file that says what it is; names of authors are the user's to add."""
+    return bytes(
+        _message("SimAgentsChallengeSubmission")(
+            submission_type=SIM_AGENTS, unique_method_name="puffervec"
+        ).SerializeToString()
+    )
+
+
+def scenario_bytes(rollouts: ScenarioRollouts) -> bytes:
+    """Return the piece of a file with the rollouts of a scenario."""
+    submission = _message("SimAgentsChallengeSubmission")()
+    scenario = submission.scenario_rollouts.add(scenario_id=rollouts.scenario_id.encode())
+    for rollout in rollouts.poses.astype(np.float32):
+        joint = scenario.joint_scenes.add()
+        for own_id, poses in zip(rollouts.ids.tolist(), rollout, strict=True):
+            columns = dict(zip(FIELDS, poses.tolist(), strict=True))
+            joint.simulated_trajectories.add(object_id=own_id, **columns)
+    return bytes(submission.SerializeToString())
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+def read_submission(path: Path) -> Iterator[ScenarioRollouts]:
+    """Yield the rollouts of each scenario of a file.
+
+    Raises:
+        SceneError: the file cannot be read, is cut off, or a value is missing or wrong. The message
+            reads `file: byte N: field: expected ..., got ...`; N is where the scenario begins.
+        MissingExtraError: protobuf is not installed.
+    """
+    require_protobuf()
+    from google.protobuf.message import DecodeError
+
+    seen: dict[str, int] = {}
+    for number, (at, data) in enumerate(_scenarios(path)):
+        check = Checker(f"{path}: byte {at}")
+        key = f"scenario_rollouts[{number}]"
+        message = _message("ScenarioRollouts")()
+        try:
+            message.ParseFromString(data)
+        except DecodeError as error:
+            raise SceneError(
+                f"{check.source}: {key}: expected rollouts of a scenario, got {len(data)} bytes "
+                "that protobuf cannot read"
+            ) from error
+        found = _rollouts(check, key, message)
+        if found.scenario_id in seen:
+            other = f"an id that scenario_rollouts[{seen[found.scenario_id]}] does not have"
+            check.fail(f"{key}.scenario_id", other, found.scenario_id)
+        seen[found.scenario_id] = number
+        yield found
+    if not seen:
+        raise SceneError(f"{path}: expected a submission with scenarios, got none")
+
+
+def _rollouts(check: Checker, key: str, message: Any) -> ScenarioRollouts:
+    if not message.HasField("scenario_id"):
+        check.fail(f"{key}.scenario_id", "an id", MISSING)
+    joint_scenes = message.joint_scenes
+    if not 1 <= len(joint_scenes) <= MOST_ROLLOUTS:
+        check.fail(f"{key}.joint_scenes", f"1 to {MOST_ROLLOUTS} rollouts", len(joint_scenes))
+    scenes = [
+        _joint_scene(check, f"{key}.joint_scenes[{index}]", joint.simulated_trajectories)
+        for index, joint in enumerate(joint_scenes)
+    ]
+    every: set[int] = set().union(*scenes)
+    whole = sorted(every.intersection(*scenes))
+    shape = (len(scenes), len(whole), len(FIELDS), STEPS)
+    poses = np.array([[scene[own_id] for own_id in whole] for scene in scenes]).reshape(shape)
+    return ScenarioRollouts(
+        bytes(message.scenario_id).decode("utf-8", "replace"),
+        np.array(whole, np.int64),
+        poses,
+        tuple(sorted(every.difference(whole))),
+    )
+
+
+def _joint_scene(check: Checker, key: str, trajectories: Any) -> dict[int, Floats]:
+    """Return the poses of each object by its id, (4, STEPS)."""
+    if len(trajectories) > MAX_OBJECTS:
+        check.fail(key, f"at most {MAX_OBJECTS} trajectories", len(trajectories))
+    poses: dict[int, Floats] = {}
+    for index, item in enumerate(trajectories):
+        own = f"{key}.simulated_trajectories[{index}]"
+        if not item.HasField("object_id"):
+            check.fail(f"{own}.object_id", "an id", MISSING)
+        if item.object_id in poses:
+            check.fail(f"{own}.object_id", "an id that no other trajectory has", item.object_id)
+        poses[item.object_id] = _poses(check, own, item)
+    return poses
+
+
+def _poses(check: Checker, key: str, item: Any) -> Floats:
+    for field in FIELDS:
+        count = len(getattr(item, field))
+        if count != STEPS:
+            check.fail(f"{key}.{field}", f"{STEPS} numbers", count)
+    values = np.array([getattr(item, field) for field in FIELDS], np.float64)
+    check.within(values, LIMITS, lambda row, step: f"{key}.{FIELDS[row]}[{step}]")
+    return values
+
+
+def _scenarios(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the offset of each scenario's field, and its content."""
+    try:
+        if not path.is_file():
+            raise SceneError(f"{path}: no such file")
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise _unreadable(path, error) from error
+    try:
+        yield from _walk(path, file, os.fstat(file).st_size)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    finally:
+        os.close(file)
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> SceneError:
+    return SceneError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}")
+
+
+def _walk(path: Path, file: int, size: int) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    if os.pread(file, len(GZIP), 0) == GZIP:
+        raise SceneError(f"{path}: it is compressed: unpack it, and name the files inside")
+    while at < size:
+        head = os.pread(file, 2 * VARINT_BYTES, at)
+        tag, used = _varint(head, 0)
+        wire, length = tag & 7, 0
+        if wire == 0:
+            used = _varint(head, used)[1] if used else 0
+        elif wire == 2:
+            length, used = _varint(head, used) if used else (0, 0)
+        else:
+            length = FIXED_BYTES.get(wire, -1)
+        if not used or length < 0 or not tag >> 3 or (tag >> 3 == SCENARIO and wire != 2):
+            raise SceneError(
+                f"{path}: byte {at}: expected a field of a SimAgentsChallengeSubmission, got "
+                f"{head[:VARINT_BYTES].hex(' ')}"
+            )
+        begin, end = at + used, at + used + length
+        if end > size:
+            raise SceneError(
+                f"{path}: byte {at}: field {tag >> 3} needs {length} bytes, the file ends at byte "
+                f"{size}: it is cut off"
+            )
+        if tag >> 3 == SCENARIO:
+            if length > MOST_SCENARIO_BYTES:
+                raise SceneError(
+                    f"{path}: byte {at}: expected a scenario of at most {MOST_SCENARIO_BYTES} "
+                    f"bytes, got {length}"
+                )
+            yield at, os.pread(file, length, begin)
+        at = end
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number of variable length and the offset after it; (0, 0) if it does not end."""
+    value = 0
+    for index, byte in enumerate(data[at : at + VARINT_BYTES]):
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return value, at + index + 1
+    return 0, 0
