@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The command `puffer-scenes`: inspect, convert, generate, fetch and draw scene files.
+"""The command `puffer-scenes`: inspect, convert, generate, fetch, draw and score scenes.
 
 docs/scenes.md describes it. To add a verb, write a function that takes the parsed arguments and
 returns an exit code, and declare its parser in `parser`.
@@ -35,6 +35,7 @@ from drive_env.convert import (
     scenes_in,
     tasks_of,
 )
+from drive_env.evaluate.likelihood import YEAR, YEARS
 from drive_env.generate import generate, streets
 from drive_env.generate.families import FAMILIES
 from drive_env.prepare import settings_of
@@ -46,6 +47,7 @@ from drive_env.scenes.json_scene import json_bytes
 from drive_env.scenes.reader import check_drivable, remarks_on_goals
 from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, Scene
 from drive_env.sources import id_of, split_of
+from puffervec.contract.evaluation import as_text
 from puffervec.errors import ConfigError, SceneError
 from puffervec.system import extras
 from puffervec.system.arguments import Parser
@@ -133,6 +135,14 @@ def parser() -> Parser:
     flag = verb("draw", draw, "draw pictures of the logs of scenes").flag
     flag("--out FILE|FOLDER", "a .png file, or a folder", type=Path, required=True)
     flag("--json", "print JSON with every file that failed")
+    sub = verb("score", score, "score the rollouts in submissions to the Waymo Open Sim Agents "
+               "Challenge", paths=False)
+    sub.add_argument("files", nargs="+", type=Path, metavar="FILE",
+                     help="a submission; several files are parts of one")
+    sub.flag("--scenes WHAT", "the scenes of the rollouts, as for env.scenes", required=True)
+    sub.flag("--wosac YEAR", "weights of the challenge of that year [default: %(default)s]",
+             choices=YEARS, default=YEAR)
+    sub.flag("--json", "print JSON with every scene, and all that is missing")
     sub = verb("completion", completion, "print a completion script for a shell", paths=False)
     sub.add_argument("shell", choices=tuple(scripts(NAME)),
                      help='as in: eval "$(puffer-scenes completion bash)"')
@@ -474,6 +484,25 @@ def draw(options: argparse.Namespace) -> int:
     else:
         _say_failed(failed)
     return EXIT_FAILED if failed else 0
+
+
+# ---- score, completion ---------------------------------------------------------------------------
+
+
+def score(options: argparse.Namespace) -> int:
+    """Score submissions and print the means over the scenes."""
+    from drive_env.evaluate.imported import score_submission
+
+    config = DriveConfig(scenes=options.scenes)
+    report, missing = score_submission(options.files, config, options.wosac)
+    if options.json:
+        print(json.dumps(report.to_json(), indent=2))
+    else:
+        for column, cell in (report.total or {}).items():
+            print(f"{column:<26}  {as_text(cell)}")
+        for line in report.remarks:
+            _say(one_line(line))
+    return EXIT_FAILED if missing.scenes or missing.objects or missing.unscored else 0
 
 
 def completion(options: argparse.Namespace) -> int:

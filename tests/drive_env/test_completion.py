@@ -16,7 +16,20 @@ from puffervec.system.shells import scripts
     ("line", "found"),
     [
         ("con", ["convert"]),
-        ("", ["info", "check", "compare", "convert", "generate", "download", "draw", "completion"]),
+        (
+            "",
+            [
+                "info",
+                "check",
+                "compare",
+                "convert",
+                "generate",
+                "download",
+                "draw",
+                "score",
+                "completion",
+            ],
+        ),
         ("--v", ["--version"]),
         ("convert --f", ["--force"]),
         ("convert scenes --to ", ["json", "bin", "pvs"]),
