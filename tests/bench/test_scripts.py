@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from bench import common, compare, figures, foreign_process, limits, runs, scene_compare
+from bench import common, compare, figures, foreign_process, limits, realism, runs, scene_compare
 from bench import compile as compiling
 from bench.limits import Crowd
 from drive_env.generate import generate
@@ -69,6 +69,7 @@ BAD = [
     ("peers", "--pufferlib-python /does/not/exist", "'/does/not/exist': no such program"),
     ("peers_train", "--tasks Pong", "--tasks has 'Pong': use some of CartPole-v1"),
     ("plan", "--modes fast", "--modes has 'fast': use some of eager, arena"),
+    ("realism", "--real /does/not/exist", "no scene of WOMD there"),
     ("sps", "--seconds 0.001 --repeats 1 --envs probe --modes serial --policy-ms -1", "policy"),
     ("train", "--parts sped", "--parts has 'sped': use some of speed"),
 ]
@@ -170,6 +171,17 @@ def test_generated_scenes_beside_those_of_womd(
     assert all(row["distance"] == 0 and row["near"] for row in same["rows"] if row["a"]["scenes"])
     header, _, first, *_ = scene_compare.markdown(found).splitlines()
     assert header.count("|") == first.count("|") == 13 and first.startswith("| objects |")
+
+
+def test_realism_of_drivers(tmp_path: Path, short: Callable[..., Any]) -> None:
+    folder = str(two_scenes_of_womd(tmp_path))
+    flags = ["--real", folder, "--drivers", "log,constant-velocity", "--episodes", "2"]
+    found = short("realism", *flags, seconds=())
+    assert found["scenes"] == 2 and [*found["drivers"]] == ["log", "constant-velocity"]
+    log, constant = (report["total"]["realism"] for report in found["drivers"].values())
+    assert 0 < constant < log <= 1
+    header, _, first, *_ = realism.markdown(found).splitlines()
+    assert header.count("|") == first.count("|") == 8 and first.startswith("| log |")
 
 
 @pytest.mark.slow
