@@ -62,6 +62,7 @@ HEADERS = [
     "drive/tables.h",
     "drive/motion/actions.h",
     "drive/motion/expert.h",
+    "drive/motion/kinds.h",
     "drive/judge/reward.h",
     "drive/observe/observe.h",
 ]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
 from drive_env.actions import as_texts, axes_of, parse_action_values
+from drive_env.kinds import parse_kinds
 from drive_env.rewards import parse_ranges
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
@@ -305,6 +306,12 @@ class DriveConfig:
     """
     traffic_log: float = 0.0
     """Share of the vehicles that could be agents but follow their log; drawn likewise."""
+    traffic_kinds: str = field(default="", metadata={"python": True})
+    """Kinds of drivers of the vehicles that IDM drives (traffic_idm, others=idm), with weights, as
+    "plain=2 hasty=1 timid=1". Each vehicle draws its kind and its own numbers for each episode.
+    plain: the idm settings; varied: ordinary drivers; hasty; timid; inattentive: blind to some
+    partners; late: brakes late. Empty: plain.
+    """
     reward_ranges: str = field(default="", metadata={"python": True})
     """Rewards whose weights differ between agents: "collision=-3:-0.5 lane_align=0:0.02" draws
     reward_collision and reward_lane_align from these ranges.
@@ -440,6 +447,11 @@ class DriveConfig:
             raise ConfigError(
                 f"drive: traffic_log is {self.traffic_log:g}, but under others=static nothing "
                 "follows a log; set it to 0, or others to log or idm"
+            )
+        if parse_kinds(self.traffic_kinds) and not self.traffic_idm and self.others != "idm":
+            raise ConfigError(
+                f"drive: traffic_kinds is {self.traffic_kinds!r}, but no vehicle is driven by IDM; "
+                "set traffic_idm to the share of such vehicles, or others to idm"
             )
 
     def _check_motion(self) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from drive_env.actions import action_params
 from drive_env.config import DriveConfig
 from drive_env.evaluate.columns import MEANINGS, MEANS, MORE_RATES
+from drive_env.kinds import kind_params
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.rewards import reward_params
 from puffervec.contract.evaluation import Evaluation, Recorder
@@ -121,11 +122,12 @@ def build(config: DriveConfig) -> EnvData:
 def params_of(config: DriveConfig) -> dict[str, np.ndarray]:
     """Return the arrays that the C env reads besides its config and the scenes.
 
-    These are ranges of rewards (csrc/drive/judge/reward.c), ids (control.c), and values of actions
-    (actions.c).
+    These are kinds of drivers (csrc/drive/motion/kinds.c), ranges of rewards (judge/reward.c), ids
+    (scene/control.c), and values of actions (motion/actions.c).
     """
     ids = {"control_ids": np.array(config.control_ids, np.int32)} if config.control_ids else {}
     return {
+        **kind_params(config.traffic_kinds),
         **reward_params(config.reward_ranges),
         **action_params(config.action_values, config.dynamics),
         **ids,

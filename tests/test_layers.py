@@ -32,6 +32,7 @@ FLOORS = (
     ("puffervec.vector",),
     (
         "puffervec",
+        "drive_env.kinds",
         "drive_env.rewards",
         "drive_env.actions",
     ),  # the first loads each name when it is asked for

@@ -72,6 +72,7 @@ TESTED_TOGETHER = {
     "csrc/drive/motion/expert.c": "tests/drive_env/test_motion.py",
     "csrc/drive/motion/inverse.c": "tests/drive_env/test_motion.py",
     "csrc/drive/motion/followers.c": "tests/drive_env/test_follow_twin.py",
+    "csrc/drive/motion/kinds.c": "tests/drive_env/test_kinds.py",
     "csrc/drive/tables.c": "tests/drive_env/test_config.py",
     "csrc/drive/motion/follow.c": "tests/drive_env/test_follow_twin.py",
     "csrc/drive/block/layout.c": "tests/drive_env/test_bundle_twin.py",

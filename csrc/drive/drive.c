@@ -13,7 +13,7 @@
 //              ways along the lane graph (lanes); vectors.h has what their loops share
 //   motion/    how bodies move (models, bicycle.h, walkers), what actions mean (actions), how to
 //              follow a log (inverse, expert, logged), what moves agents (dynamics), other vehicles
-//              (followers, follow) and heights (height); all objects of a step (bodies)
+//              (followers, kinds, follow) and heights (height); all objects of a step (bodies)
 //   judge/     contacts (collide), what a step was like (measure), rewards, metrics
 //   observe/   observation rows (observe, encode), what lies ahead (ahead), lidar, raster
 //   block/     addresses (layout), which scenes (bundle), one scene's episode (episode), states as

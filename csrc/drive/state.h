@@ -28,6 +28,7 @@
 
 #define DRIVE_CACHE_LINE 64
 #define DRIVE_SAMPLE_STEPS 32 // the counters look at every 32nd step of a scene
+#define DRIVE_KINDS 6         // of drivers (kinds.c)
 
 // Agent flags.
 #define DRIVE_ACTIVE 1u   // in the scene: acts, is seen, collides
@@ -326,6 +327,8 @@ typedef struct drive_block {
     uint32_t observed[DRIVE_BLOCK_COUNT]; // where each block starts in an observation row, in bytes
     uint32_t motion;                      // agents have DRIVE_MOTION_FIELDS
     uint32_t traffic;                     // some of them may be traffic
+    uint32_t kinds;                       // drivers of followers are of kinds that are drawn
+    float kind_shares[DRIVE_KINDS];       // the sum of the shares up to each kind
     uint32_t repeats;                     // scenes may be drawn again
     uint64_t motion_offset;               // ... within an env
     uint64_t played_offset;               // likewise, under expert_actions, else 0

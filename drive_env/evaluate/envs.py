@@ -32,6 +32,7 @@ def evaluation_config(config: DriveConfig, overrides: Mapping[str, Any]) -> Driv
             "reward_step": 0.0,
             "traffic_idm": 0.0,
             "traffic_log": 0.0,
+            "traffic_kinds": config.traffic_kinds if config.others == "idm" else "",
             "metrics": 1,
             "resample_steps": FOREVER,
             "num_agents": largest,

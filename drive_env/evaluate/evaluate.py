@@ -22,6 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.config import EVALUATED_ON, HELD_OUT_SCENES, DriveConfig, sets_of
+from drive_env.evaluate.against import (
+    DRIVEN_BY_POLICIES,
+    EPISODES,
+    Against,
+    check_fits,
+    report_of,
+    traffics,
+)
 from drive_env.evaluate.baselines import BASELINES, baseline
 from drive_env.evaluate.causes import causes_of, contacts_of
 from drive_env.evaluate.columns import MEANINGS, MEANS, MORE_RATES, MOST, RATES
@@ -488,9 +496,11 @@ def _find_scene(names: list[str], agents: NDArray[np.int64], scene: int | str | 
 def held_out(config: DriveConfig) -> DriveConfig:
     """Return the config on which a run is evaluated.
 
-    A run on generated scenes is evaluated on the held-out ones, and a run on the split "train" on
-    "validation".
+    Drivers under IDM are plain. A run on generated scenes is evaluated on the held-out ones, and a
+    run on the split "train" on "validation".
     """
+    if config.traffic_kinds:
+        config = dataclasses.replace(config, traffic_kinds="")
     kinds = [name.partition(":")[0] for name, _ in sets_of(config.scenes)]
     if all(kind in EVALUATED_ON for kind in kinds):
         others = dict.fromkeys(EVALUATED_ON[kind] for kind in kinds)
@@ -544,6 +554,40 @@ def _report_of_real(actor: Actor, config: DriveConfig, **how: Any) -> Report:
     return _report(actor, config, **how)
 
 
+def _report_by_traffic(
+    actor: Actor, config: DriveConfig, *, against: Mapping[str, Actor] | None = None, **how: Any
+) -> Report:
+    """Return the report against each kind of traffic, and against the given drivers.
+
+    Args:
+        against: actors that drive the other vehicles, by name.
+        how: as for `evaluate`.
+
+    Raises:
+        ConfigError: one of `against` needs an env with other settings than the actor.
+    """
+    named, others = traffics(), against or {}
+    configs = {name: dataclasses.replace(config, **settings) for name, settings in named.items()}
+    drivers = dict.fromkeys(named, actor)
+    for name, other in others.items():
+        configs[name] = dataclasses.replace(config, **DRIVEN_BY_POLICIES)
+        driven = evaluation_config(configs[name], {})
+        check_fits("the driver", actor, driven)
+        check_fits(name, other, driven)
+        drivers[name] = Against(actor, other, prepare_scenes(driven).scenes)
+    outcomes: dict[str, Outcome] = {}
+    for number, (name, driver) in enumerate(drivers.items()):
+        with progress_part(number, len(drivers)):
+            outcomes[name] = evaluate(driver, configs[name], **how)
+    return report_of(
+        {
+            name: [row for row in outcome.agents if row["sdc"] or name not in others]
+            for name, outcome in outcomes.items()
+        },
+        {name: outcome.remarks for name, outcome in outcomes.items()},
+    )
+
+
 def _on_generated(config: DriveConfig) -> DriveConfig:
     """Return the config on held-out scenes of the run's own kind, if it has one."""
     return (
@@ -564,6 +608,7 @@ TASK = (
     "goal_behavior", "collision_behavior", "offroad_behavior", "next_goal_m",
     "unknown_speed_limit_mps", "idm_speed_mps",
     "idm_headway_s", "idm_gap_m", "idm_acceleration_mps2", "idm_braking_mps2",
+    "traffic_kinds",
 )  # fmt: skip
 
 
@@ -588,6 +633,13 @@ SUITES = {
         "the self-driving car by the policy, others by IDM",
         settings=_with(control="sdc", others="idm"),
     ),
+    "traffic": Suite(
+        _report_by_traffic,
+        "the self-driving car by the policy, others by each kind of traffic",
+        EPISODES,
+        _with(control="sdc"),
+        options=("against",),
+    ),
     "realism": Suite(
         evaluate_realism,
         "likelihood of the log under 32 rollouts",
@@ -606,4 +658,5 @@ EVALUATION = Evaluation(
     seen=seen_in_training,
     replay=_with(metrics=1, resample_steps=FOREVER),
     compared=("idm",),
+    other_rows=True,
 )

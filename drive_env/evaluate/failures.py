@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drive_env.evaluate.contacts import contact_of, id_of
+from drive_env.scenes import packed
 from drive_env.scenes.sceneset import SceneSet
 from puffervec._ffi import lib
 from puffervec.contract.evaluation import Row
@@ -64,6 +65,7 @@ def add_agents(
                 "departure_step": agent["departure_step"] or None,
                 "goal_step": agent["goal_step"] or None,
                 "starts_at_goal": int(agent["starts_at_goal"]),
+                "sdc": int(arrays["objects"]["flags"][agent["object"]] & packed.SDC > 0),
                 "goal_m": float(
                     np.hypot(agent["goal_x"] - agent["x"], agent["goal_y"] - agent["y"])
                 ),

@@ -11,6 +11,7 @@ import dataclasses
 import json
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from puffervec.commands.beside import find_other, side_by_side, split_request
 from puffervec.commands.players import (
     PlayerRequest,
     add_player,
+    find_other_side,
     find_player,
     player_fields,
     progress_of,
@@ -42,7 +44,7 @@ scores overlap. Pictures are drawn from separate episodes with the same seeds; u
 sampled, these are the evaluated episodes."""
 EPISODES = 100  # For envs without their own evaluation.
 DRAWN = "worst:10"
-SUITE_OPTIONS = ("wosac", "submission")  # flags that not every suite takes
+SUITE_OPTIONS = ("wosac", "submission", "against")  # flags that not every suite takes
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class EvalRequest(PlayerRequest):
     failures: bool = False
     wosac: str | None = None
     submission: Path | None = None
+    against: Sequence[str] | None = None  # Runs whose policies drive other agents.
 
 
 def options(parser: Parser) -> None:
@@ -67,7 +70,9 @@ def options(parser: Parser) -> None:
     # fmt: off
     flag = parser.flag
     flag("--suite NAME", "another evaluation of the env (drive: generated, real, self-play, "
-         "human-replay, idm, realism)")
+         "human-replay, idm, traffic, realism)")
+    flag("--against WHO", "run or checkpoint whose policy drives the other agents, in a suite that "
+         "has them (drive: traffic); repeatable", action="append")
     flag("--episodes N", "number of episodes, as the env's evaluation counts them (drive: per "
          "scene) [default: 100, or the env's own]", type=flags.at_least(1))
     flag("--seeds N", "evaluate with N seeds; intervals are over parts and seeds, if the env's "
@@ -161,10 +166,12 @@ def adapt_config(config: TrainConfig, request: EvalRequest) -> TrainConfig:
         raise ConfigError(f"--suite {request.suite}: the suites of {config.target} are: {has}")
     takes = () if request.suite is None else suites[request.suite].options
     for name in SUITE_OPTIONS:
-        if getattr(request, name) is not None and name not in takes:
+        value = getattr(request, name)
+        if value is not None and name not in takes:
             able = [f"--suite {suite}" for suite, one in suites.items() if name in one.options]
             remedy = f"add {' or '.join(able)}" if able else f"{config.target} has no such suite"
-            raise ConfigError(f"--{name} {getattr(request, name)}: {remedy}")
+            first = value if isinstance(value, (str, Path)) else value[0]
+            raise ConfigError(f"--{name} {first}: {remedy}")
     if request.png is not None and (own is None or own.draw is None):
         raise ConfigError(f"--png {request.png}: {config.target} draws no pictures")
     config = evaluation_config(config)
@@ -186,6 +193,10 @@ def evaluate(
             for name in ("seeds", *SUITE_OPTIONS)
             if getattr(request, name) is not None
         }
+        if request.against is not None:
+            further["against"] = {
+                who: find_other_side(who, config, request, "--against") for who in request.against
+            }
         report = suite.evaluate(
             actor,
             config.env,

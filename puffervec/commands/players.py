@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import puffervec.envs
 from puffervec.contract.evaluation import Actor, Evaluation, progress_to
@@ -24,6 +24,10 @@ from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, native_env, own_evaluation, run_user_code
 from puffervec.train.metrics.tables import ProgressLines, note
 from puffervec.workers.python.creators import Creator, named
+
+if TYPE_CHECKING:
+    from puffervec.train.policies.mapping import PolicyRows
+    from puffervec.train.policies.run_spec import RunSpec
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,6 @@ def with_opponents(player: Player, request: PlayerRequest) -> Player:
 def _find_single(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
     from puffervec.train.act import evaluate as ev
     from puffervec.train.device.device import choose_device
-    from puffervec.train.policies.run_spec import RunSpec
     from puffervec.train.run.find import read_newest, run_folder_of
     from puffervec.train.run.rundir import CHECKPOINTS
 
@@ -183,7 +186,8 @@ def _find_single(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainCon
         config = run.config
         if request.baseline is None:
             acting = ev.with_plans(config, policies)
-            actor = ev.PolicyActor(acting, device, request.deterministic, request.seed, run.rows)
+            rows = acting_rows(run)
+            actor = ev.PolicyActor(acting, device, request.deterministic, request.seed, rows)
             folder = path.parent.parent if path.parent.name == CHECKPOINTS else None
             return Player(config, actor, str(folder or path), folder, path.name, trained[-1])
     own = own_evaluation(config.target)
@@ -197,40 +201,68 @@ def _replace_opponents(actor: Actor, config: TrainConfig, request: PlayerRequest
 
     Raises: ConfigError, CheckpointError: no such policy, baseline or run exists.
     """
-    from puffervec.train.act import evaluate as ev
     from puffervec.train.act.acting import Sides
-    from puffervec.train.device.device import choose_device
     from puffervec.train.policies.run_spec import RunSpec
+
+    own, rows = own_evaluation(config.target), RunSpec.of(config).rows
+    others: dict[str, Actor] = {}
+    for name, values in flags.group_by_policy(config, request.opponents).items():
+        if name not in rows:
+            raise ConfigError(
+                f"--opponent {name}={values[-1]}: there is no policy {name!r}: the policies are "
+                f"{', '.join(rows)}"
+            )
+        if rows[name].agents is not None and own is not None and own.other_rows:
+            raise ConfigError(
+                f"--opponent {name}={values[-1]}: an evaluation of {config.target} has other rows "
+                "than the training: use a suite that takes --against"
+            )
+        others[name] = find_other_side(values[-1], config, request, "--opponent")
+    return Sides(actor, others, rows)
+
+
+def find_other_side(who: str, config: TrainConfig, request: PlayerRequest, flag: str) -> Actor:
+    """Return the actor of a baseline or of another run, to act in the env of a config.
+
+    Args: flag: the flag that names it, for messages.
+    Raises: ConfigError, CheckpointError: no such baseline or run exists, or it does not fit.
+    """
+    from puffervec.train.act import evaluate as ev
+    from puffervec.train.device.device import choose_device
     from puffervec.train.run.find import read_newest
 
-    device, own = choose_device(request.device), own_evaluation(config.target)
-    rows, others = RunSpec.of(config).rows, dict[str, Actor]()
+    if who in known_baselines(config.target) or ":" in who:
+        return baseline(config.target, own_evaluation(config.target), who, request.seed)
+    device = choose_device(request.device)
 
     def same_env(theirs: TrainConfig) -> TrainConfig:
         if theirs.target != config.target:
-            raise ConfigError(
-                f"--opponent {who} is a run of {theirs.target}, not of {config.target}"
-            )
+            raise ConfigError(f"{flag} {who} is a run of {theirs.target}, not of {config.target}")
         return dataclasses.replace(theirs, env=config.env, creator=config.creator)
 
     def load(checkpoint: Path) -> tuple[RunSpec, dict[str, Any]]:
         return ev.load_policies(checkpoint, device, request.code, adapt=same_env)
 
-    for name, values in flags.group_by_policy(config, request.opponents).items():
-        who = values[-1]
-        if name not in rows:
-            raise ConfigError(
-                f"--opponent {name}={who}: there is no policy {name!r}: the policies are "
-                f"{', '.join(rows)}"
-            )
-        if who in known_baselines(config.target) or ":" in who:
-            others[name] = baseline(config.target, own, who, request.seed)
-        else:
-            _, (run, policies) = read_newest(who, Path("runs"), load, note)
-            others[name] = ev.PolicyActor(
-                policies, device, request.deterministic, request.seed, run.rows
-            )
-    return Sides(actor, others, rows)
+    _, (run, policies) = read_newest(who, Path("runs"), load, note)
+    rows = acting_rows(run)
+    return ev.PolicyActor(policies, device, request.deterministic, request.seed, rows)
+
+
+def acting_rows(run: RunSpec) -> Mapping[str, PolicyRows]:
+    """Return the rows for which each policy of a run acts in an evaluation."""
+    own = own_evaluation(run.config.target)
+    if own is None or not own.other_rows:
+        return run.rows
+    chosen: dict[str, tuple[str, PolicyRows]] = {}  # by row group
+    for name, rows in run.rows.items():
+        before = chosen.get(rows.group.name)
+        if before is None or (rows.settings.role.learns and not before[1].settings.role.learns):
+            chosen[rows.group.name] = name, rows
+    groups = {group.name: group for group in run.spec.groups}
+    return {
+        name: dataclasses.replace(rows, group=groups[group], agents=None)
+        for group, (name, rows) in chosen.items()
+    }
 
 
 def _make_actor(name: str, seed: int) -> Actor:

@@ -278,7 +278,8 @@ class Suite:
         settings: settings(config) -> config, applied after those of the evaluation; the user's own
             override them.
         options: flags of `puffer-train eval` that this suite takes, out of those that not every
-            suite does: their values are passed to `evaluate` by name.
+            suite does: their values are passed to `evaluate` by name. The value of `against` is a
+            mapping of names to actors that drive in place of other agents.
     """
 
     evaluate: Callable[..., Report]
@@ -312,6 +313,9 @@ class Evaluation:
         same_task: same_task(config, other) -> the config of another run, with the task of the first
             one; without it, the first config is used.
         compared: names of the baselines that `puffer-train report` compares a run with by default.
+        other_rows: whether evaluations have rows of their own, so that numbers of rows in
+            `policy.map` mean nothing there: the first policy that learns acts for all rows of its
+            row group.
     """
 
     evaluate: Callable[..., Report]
@@ -325,6 +329,7 @@ class Evaluation:
     seen: Callable[[Any, Any], str] | None = None
     replay: Callable[[Any], Any] | None = None
     compared: tuple[str, ...] = ("random",)
+    other_rows: bool = False
 
 
 def as_text(cell: Cell) -> str:

@@ -96,6 +96,29 @@ def test_baselines_and_a_checkpoint_stand_beside_a_run(
     ] == ["log", checkpoint]
 
 
+def test_a_checkpoint_drives_the_other_cars_of_a_suite(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = str(next((run / "checkpoints").iterdir()))
+    flags = ["--suite", "traffic", "--against", checkpoint, "--json", str(tmp_path / "a.json")]
+    run_evaluation(parse([str(run), *flags]))
+    found = json.loads((tmp_path / "a.json").read_text())
+    names = [row["traffic"] for row in found["rows"]]
+    assert names[:2] == ["log", "plain"] and names[-1] == checkpoint
+    assert found["total"]["agents"] == sum(row["agents"] for row in found["rows"]) > 0
+    assert checkpoint in capsys.readouterr().out
+    for request, words in (
+        (EvalRequest(str(run), against=("x",)), "--against x: add --suite traffic"),
+        (EvalRequest(str(run), suite="idm", against=("x",)), "--against x: add --suite traffic"),
+        (
+            EvalRequest("cartpole", baseline="random", against=("x",)),
+            "--against x: cartpole has no such suite",
+        ),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            run_evaluation(request)
+
+
 def test_scores_are_compared_part_by_part() -> None:
     def report(scores: list[float | None], names: str = "abcd", agents: int = 10) -> Report:
         rows: list[Row] = [

@@ -18,6 +18,7 @@ from drive_env.evaluate.columns import MEANS, MORE_RATES
 from drive_env.evaluate.evaluate import SUITES
 from drive_env.evaluate.likelihood import ESTIMATORS, WEIGHTS
 from drive_env.evaluate.observation import Column, columns
+from drive_env.kinds import NUMBERS, kinds
 from drive_env.rewards import terms
 from puffervec.commands import eval as evaluate
 from puffervec.train.config.flags import known_flags
@@ -150,6 +151,14 @@ def test_suites() -> None:
     )
 
 
+def test_kinds_of_drivers() -> None:
+    def cell(low: float, high: float) -> str:
+        return "" if high == 0 else f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+
+    rows = [[kind, *(cell(*ranges[name]) for name in NUMBERS)] for kind, ranges in kinds().items()]
+    assert table(f"kind | {' | '.join(NUMBERS)}") == rows
+
+
 def test_estimators_of_realism() -> None:
     rows = [
         [
@@ -213,7 +222,7 @@ def test_settings_and_flags_exist() -> None:
         if block.info == "sh"
         for line in block.text.splitlines()
     ]
-    assert len(commands) == 9
+    assert len(commands) == 10
     for command in commands:
         request = evaluate.parse(shlex.split(command)[2:])
         assert set((request.baseline or "runs/OLD").split(",")) <= {*own.baselines, "runs/OLD"}

@@ -72,6 +72,7 @@ COVERING: list[dict[str, Any]] = [
     {
         "others": "idm",
         "idm_speed_mps": 12.0,
+        "traffic_kinds": "plain=1 varied=2 hasty timid inattentive=3 late=2",
         "idm_acceleration_mps2": 3.0,
         "idm_braking_mps2": 3.0,
         "init_step": 3,
@@ -92,9 +93,22 @@ COVERING: list[dict[str, Any]] = [
         "control": "valid",
         "traffic_log": 0.3,
     },
-    {"traffic_idm": 1.0, "others": "idm", "control": "valid", "observation": "driver"},
+    {
+        "traffic_idm": 1.0,
+        "traffic_kinds": "hasty inattentive late",
+        "others": "idm",
+        "control": "valid",
+        "observation": "driver",
+    },
     {"replay_log": 1, "control": 1, "partners": 40, "lanes": 40},
-    {"idm_agents": 1, "others": "idm", "control": "all", "goal_behavior": "respawn", "metrics": 1},
+    {
+        "idm_agents": 1,
+        "others": "idm",
+        "traffic_kinds": "varied",
+        "control": "all",
+        "goal_behavior": "respawn",
+        "metrics": 1,
+    },
     {"metrics": 1, "reward_jerk": -0.01, "reward_lane_align": 0.1, "goal_behavior": "drive_on"},
     {
         "reward_acceleration": -0.01,

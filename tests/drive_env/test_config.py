@@ -68,6 +68,7 @@ def test_every_field_has_bounds_and_a_sentence_of_help() -> None:
     assert set(module._BOUNDS) | set(CHOICES) == fields - {
         "scenes",
         "split",
+        "traffic_kinds",
         "reward_ranges",
         "control_ids",
         "action_values",

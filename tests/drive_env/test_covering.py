@@ -89,7 +89,7 @@ def test_every_setting_is_covered() -> None:
     """Each number that a config may hold is, somewhere in the set, not the default."""
     python = {
         item.name for item in dataclasses.fields(DriveConfig) if item.metadata.get("python")
-    } - {"reward_ranges"}
+    } - {"reward_ranges", "traffic_kinds"}
     fixed = {"num_agents", "resample_steps", *python}  # of all, see `shown`; and of the world
     names = {
         name

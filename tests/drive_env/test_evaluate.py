@@ -190,6 +190,7 @@ def test_suites_drive_other_cars_and_scenes(folder: Path) -> None:
     }
     assert {name: (own.control, own.others) for name, own in found.items() if own.control != "valid"} == {
         "self-play": ("moving", "log"), "human-replay": ("sdc", "log"), "idm": ("sdc", "idm"),
+        "traffic": ("sdc", "log"),
     }  # fmt: skip
     assert {name for name, own in found.items() if own.scenes != str(folder)} == {"generated"}
     assert found["generated"].scenes == HELD_OUT_SCENES

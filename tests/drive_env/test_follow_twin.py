@@ -102,6 +102,11 @@ def follow(vec: VectorEnv, scenes: SceneSet, steps: int, seed: int) -> Counter[s
     "settings",
     [
         {"control": "predict"},
+        {"control": "predict", "traffic_kinds": "inattentive late"},
+        pytest.param(
+            {"control": "predict", "traffic_kinds": "varied=2 hasty timid=2"},
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             {
                 "control": "sdc",

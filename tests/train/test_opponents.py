@@ -334,3 +334,41 @@ def test_each_side_acts_for_its_own_rows(chase: Small) -> None:
     )
     actions = np.array(seen)
     assert not actions[:, :, :3].any() and actions[:, :, 3].any()
+
+
+def test_earlier_checkpoints_drive_beside_traffic_of_many_kinds(
+    small: Small, tmp_path: Path
+) -> None:
+    """Every third row is an earlier policy's, and IDM drives some cars of both; an evaluation, whose
+    rows are others, is of the policy that learns.
+    """
+    env = {"num_agents": 24, "max_steps": 6, "traffic_idm": 0.3, "traffic_kinds": "hasty late"}
+    train = {"horizon": 8, "minibatch_size": 128, "total_timesteps": 200}
+
+    def drive(name: str, **tables: Any) -> TrainConfig:
+        common = {"env": env, "vec": {"num_envs": 2}, "train": train, "log": {"name": name}}
+        return small("drive", **common).merged(tables)
+
+    with Trainer(drive("first")) as trainer:
+        trainer.train()
+        first = trainer.folder
+    rows: dict[str, list[str]] = {"driver": [], "earlier": []}
+    for row in range(24):
+        rows["earlier" if row % 3 == 0 else "driver"].append(str(row))
+    entries = tuple(f"{name}={','.join(numbers)}" for name, numbers in rows.items())
+    opponent = {"earlier": {"opponent": str(first)}}
+    with Trainer(drive("second", policy={"map": entries}, policies=opponent)) as trainer:
+        metrics = trainer.train()
+        second = trainer.folder
+    assert "losses/driver/policy" in metrics
+    assert not any(name.startswith("losses/earlier") for name in metrics)
+    found = []
+    for words in ([], ["--suite", "traffic", "--against", str(first)]):
+        path = tmp_path / "found.json"
+        flags_of_env = ["--scenes", "generated:2", "--env.max-steps", "6"]
+        run_evaluation(parse([str(second), *words, *flags_of_env, "--json", str(path)]))
+        found.append(json.loads(path.read_text()))
+    assert found[0]["total"]["agents"] > 2
+    assert [row["traffic"] for row in found[1]["rows"]][-1] == str(first)
+    with pytest.raises(ConfigError, match="--opponent earlier=random: an evaluation of drive has"):
+        run_evaluation(parse([str(second), "--opponent", "earlier=random", *flags_of_env]))

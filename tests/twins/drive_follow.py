@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from puffervec.testing.reference.philox import below
+from puffervec.testing.reference.philox import below, bits64, uniform
 from tests.twins.drive import Bodies, SceneTwin, corners
 
 WAITS, LOG, LANE, GONE = range(4)
@@ -23,6 +23,55 @@ STOP_SIGN, LIGHT = 0, 1
 RED, YELLOW = 1, 2
 NAMES = ("phase", "to", "served", "from_x", "from_y", "from_heading", "along", "speed")
 Pose = tuple[float, float, float, float]
+
+# Ranges of the numbers of each kind of driver, in the order of their draws: factors of speed,
+# headway, gap, acceleration and braking; the probability of not seeing a partner; the deceleration
+# (m/s^2) from which a late one brakes.
+KINDS: dict[str, tuple[tuple[float, float], ...]] = {
+    "plain": (*[(1, 1)] * 5, (0, 0), (0, 0)),
+    "varied": ((0.85, 1.15), (0.6, 1.4), (0.75, 1.5), (0.6, 1.4), (0.75, 1.5), (0, 0), (0, 0)),
+    "hasty": ((1.1, 1.3), (0.4, 0.7), (0.5, 0.8), (1.3, 2), (1.25, 1.75), (0, 0), (0, 0)),
+    "timid": ((0.7, 0.9), (1.3, 2), (1.25, 2), (0.5, 0.8), (0.6, 0.9), (0, 0), (0, 0)),
+    "inattentive": (*[(1, 1)] * 5, (0.1, 0.5), (0, 0)),
+    "late": (*[(1, 1)] * 5, (0, 0), (3.4, 6)),
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one driver drives in an episode; seed: of whom it does not see."""
+
+    speed: float = 1.0
+    headway: float = 1.0
+    gap: float = 1.0
+    acceleration: float = 1.0
+    braking: float = 1.0
+    unseen: float = 0.0
+    late: float = 0.0
+    seed: int = 0
+
+    def sees(self, o: int) -> bool:
+        return not self.unseen or uniform(self.seed, 1, 0, o) >= self.unseen
+
+
+PLAIN = Style()
+
+
+def style_of(config: Any, seed: int) -> Style:
+    """Draw the driver of this seed from the setting traffic_kinds."""
+    weights = {}
+    for entry in config.traffic_kinds.replace(",", " ").split():
+        name, _, weight = entry.partition("=")
+        weights[name] = float(weight or 1)
+    share, above = uniform(seed, 0, 0, 0) * sum(weights.values()), 0.0
+    for name in KINDS:
+        above += weights.get(name, 0.0)
+        if share < above:
+            break
+    drawn = (
+        low + uniform(seed, 0, 0, 1 + i) * (high - low) for i, (low, high) in enumerate(KINDS[name])
+    )
+    return Style(*drawn, seed=seed)
 
 
 def wrap(angle: float) -> float:
@@ -59,9 +108,10 @@ class Follower:
         config: Any,
         draw: Callable[[int, int], int],
         state: dict[str, Any],
+        style: Style = PLAIN,
     ) -> None:
         self.twin, self.o, self.config, self.draw, self.state = twin, o, config, draw, state
-        self.item = twin.objects[o]
+        self.style, self.item = style, twin.objects[o]
 
     @property
     def there(self) -> bool:
@@ -182,7 +232,7 @@ class Follower:
         while piece is not None:
             across = np.array([-piece.unit[1], piece.unit[0]])
             for b, other in enumerate(bodies.object):
-                if other == self.o or not piece.length:
+                if other == self.o or not piece.length or not self.style.sees(int(other)):
                     continue
                 around = bodies.corners(b).astype(float) - piece.start
                 p, aside = around @ piece.unit, around @ across
@@ -239,36 +289,46 @@ class Follower:
         if control["kind"] == STOP_SIGN or (control["kind"] == LIGHT and flashes and shown == RED):
             if self.state["served"] == c + 1:
                 return False
-            if v >= 0.5 or gap > self.config.idm_gap_m + 1.5:
+            if v >= 0.5 or gap > self.config.idm_gap_m * self.style.gap + 1.5:
                 return True
             self.state["served"] = c + 1
             return False
         if control["kind"] != LIGHT or flashes:
             return False
         return (
-            bool(2 * self.config.idm_braking_mps2 * gap > v * v)
+            bool(2 * self.config.idm_braking_mps2 * self.style.braking * gap > v * v)
             if shown == YELLOW
             else shown == RED
         )
 
     def acceleration(self, gap: float, leader_mps: float) -> float:
-        """Treiber, Hennecke, Helbing 2000, equations 2 and 3."""
-        config, v = self.config, float(self.state["speed"])
+        """Treiber, Hennecke, Helbing 2000, equations 2 and 3, as this driver applies them."""
+        config, style, v = self.config, self.style, float(self.state["speed"])
         key = (self.o, config.init_step, "speed")
         if key not in self.twin.kept:
             self.twin.kept[key] = max(
                 abs(float(self.twin.frame(self.o, t)["speed"])) * 0.01 for t in self.frames()
             )
         logged = self.twin.kept[key]
-        wanted = config.idm_speed_mps or max(1.0, logged)
+        wanted = (config.idm_speed_mps or max(1.0, logged)) * style.speed
         if self.state["phase"] == LANE:
             limit = float(self.twin.lanes[self.twin.polyline[self.state["to"]]]["speed_limit_mps"])
-            wanted = min(wanted, limit or wanted)
-        a, b = config.idm_acceleration_mps2, config.idm_braking_mps2
-        desired = config.idm_gap_m + max(
-            0.0, v * config.idm_headway_s + v * (v - leader_mps) / (2 * np.sqrt(a * b))
+            wanted = min(wanted, limit * style.speed or wanted)
+        a, b = (
+            config.idm_acceleration_mps2 * style.acceleration,
+            config.idm_braking_mps2 * style.braking,
         )
-        return max(-8.0, a * (1 - (v / wanted) ** 4 - (desired / max(gap, 0.1)) ** 2))
+        least, free = config.idm_gap_m * style.gap, a * (1 - (v / wanted) ** 4)
+        desired = least + max(
+            0.0,
+            v * config.idm_headway_s * style.headway + v * (v - leader_mps) / (2 * np.sqrt(a * b)),
+        )
+        chosen = free - a * (desired / max(gap, 0.1)) ** 2
+        if style.late and gap > least:
+            # A late driver leaves the speed as it is until stopping takes a hard deceleration.
+            needed = max(v - leader_mps, 0.0) ** 2 / (2 * (gap - least))
+            chosen = min(free, -needed if needed > style.late else max(chosen, 0.0))
+        return max(-8.0, chosen)
 
     def moved(self, acceleration: float) -> dict[str, Any]:
         """Its state after the step."""
@@ -337,13 +397,20 @@ def followers(
             first += len(found)
     start = int(state["step"]) - int(state["slot_clock"][slot])
     keys = seed, int(state["episode"]), 2**31 | (slot & 0x7FF) << 20 | start
+    # An episode's drivers are drawn in the turn in which it starts, by the follower's number.
+    seeds = [bits64(seed, keys[1], start, 0x60000000 + first + k) for k in range(len(found))]
 
     def draw(number: int, count: int) -> int:
         return below(*keys, number, count)
 
     return [
         Follower(
-            twin, o, config, draw, {name: state[f"follower_{name}"][first + k] for name in NAMES}
+            twin,
+            o,
+            config,
+            draw,
+            {name: state[f"follower_{name}"][first + k] for name in NAMES},
+            style_of(config, seeds[k]) if config.traffic_kinds else PLAIN,
         )
         for k, o in enumerate(found)
     ]
@@ -369,8 +436,10 @@ __all__ = [
     "LOG",
     "WAITS",
     "Follower",
+    "Style",
     "corners",
     "followers",
     "is_follower",
     "step",
+    "style_of",
 ]

@@ -9,6 +9,7 @@
 #include "drive/judge/reward.h"
 #include "drive/motion/actions.h"
 #include "drive/motion/followers.h"
+#include "drive/motion/kinds.h"
 #include "drive/scene/control.h"
 #include "drive/scene/scene.h"
 #include "drive/state.h"
@@ -86,6 +87,7 @@ static void place_motion(const pv_context* context, drive_block* out) {
     char text[PV_ERROR_TEXT];
     out->repeats = config->replay_failed > 0.0f;
     out->traffic = config->traffic_idm > 0.0f || config->traffic_log > 0.0f;
+    drive_kinds_init(context, out);
     out->motion = limited || config->observe_motion || config->dynamics == DRIVE_IS_dynamics_jerk;
     if (drive_axes_fill(context, &out->axes, text))
         memset(&out->axes, 0, sizeof out->axes);

@@ -11,6 +11,8 @@
 //
 //     dv/dt = a (1 - (v / v0)^4 - (s* / s)^2)        s* = s0 + max(0, v T + v dv / (2 sqrt(a b)))
 //
+// The numbers are the settings idm_..., which the driver's kind changes (kinds.c).
+//
 // A follower appears with its log and disappears where its path (followers.c) ends. Its leader is
 // the nearest body on the path within its width. A red light, and a stop sign at which it has not
 // stopped, are leaders that stand still. All followers look at the scene as it was before the step,
@@ -19,6 +21,7 @@
 
 #include "drive/motion/bodies.h"
 #include "drive/motion/followers.h"
+#include "drive/motion/kinds.h"
 #include "drive/scalar.h"
 #include "drive/scene/scene.h"
 #include "drive/state.h"
@@ -53,6 +56,7 @@ typedef struct driver {
     float x, y, ground, half_length, half_width, speed;
     float look; // m
     float base; // m from its centre to the start of the current piece
+    drive_style style;
 } driver;
 
 static void look_at_bodies(const driver* me,
@@ -78,6 +82,8 @@ static void look_at_bodies(const driver* me,
         float across = bodies->half_length[b] * s + bodies->half_width[b] * c;
         if (aside >= me->half_width + across || p + ahead < 0.0f || p - ahead > now->length)
             continue;
+        if (!drive_style_sees(&me->style, bodies->object[b]))
+            continue;
         float gap = me->base + p - ahead - me->half_length;
         if (gap < nearest->gap)
             *nearest = (leader){gap, bodies->speed[b] * along};
@@ -99,7 +105,7 @@ static int has_to_stop(const driver* me, uint32_t c, float gap) {
         (control->kind == PV_TRAFFIC_LIGHT && flashes && colour == PV_STATE_RED)) {
         if (turn->followers.served[f] == c + 1)
             return 0;
-        if (me->speed >= STOPPED_MPS || gap > turn->config->idm_gap_m + STOPPED_M)
+        if (me->speed >= STOPPED_MPS || gap > me->style.gap_m + STOPPED_M)
             return 1;
         turn->followers.served[f] = c + 1;
         return 0;
@@ -107,7 +113,7 @@ static int has_to_stop(const driver* me, uint32_t c, float gap) {
     if (control->kind != PV_TRAFFIC_LIGHT || flashes)
         return 0;
     if (colour == PV_STATE_YELLOW)
-        return 2.0f * turn->config->idm_braking_mps2 * gap > me->speed * me->speed; // it can
+        return 2.0f * me->style.braking * gap > me->speed * me->speed; // it can
     return colour == PV_STATE_RED;
 }
 
@@ -164,21 +170,35 @@ static leader look_ahead(driver* me) {
 
 // ---- step ----
 
-static float acceleration_of(const drive_turn* turn,
+// Returns the acceleration of a driver who brakes late: not below 0 before stopping at the usual
+// distance from the leader takes a harder deceleration than style->late, and then as hard as that
+// takes. free: m/s^2, without a leader; idm: with it. Nearer than the usual distance it is IDM's.
+static float brake_late(
+    const drive_style* style, const leader* ahead, float speed, float free, float idm) {
+    const float left = ahead->gap - style->gap_m, closing = drive_max(speed - ahead->speed, 0.0f);
+    if (left <= 0.0f)
+        return idm;
+    const float needed = closing * closing / (2.0f * left);
+    return drive_min(free, needed > style->late ? -needed : drive_max(idm, 0.0f));
+}
+
+static float acceleration_of(const drive_style* style,
                              const leader* ahead,
                              float speed,
                              float wanted) {
-    const pv_drive_config* config = turn->config;
-    const float a = config->idm_acceleration_mps2, b = config->idm_braking_mps2;
-    float share = speed / wanted, result = 1.0f - share * share * share * share;
+    const float a = style->acceleration, b = style->braking;
+    float share = speed / wanted, free = 1.0f - share * share * share * share, result = free;
     if (ahead->gap < __builtin_inff()) {
-        float dynamic = speed * config->idm_headway_s +
-                        speed * (speed - ahead->speed) / (2.0f * drive_sqrt(a * b));
+        float dynamic =
+            speed * style->headway_s + speed * (speed - ahead->speed) / (2.0f * drive_sqrt(a * b));
         float ratio =
-            (config->idm_gap_m + drive_max(dynamic, 0.0f)) / drive_max(ahead->gap, LEAST_GAP_M);
+            (style->gap_m + drive_max(dynamic, 0.0f)) / drive_max(ahead->gap, LEAST_GAP_M);
         result -= ratio * ratio;
     }
-    return drive_max(a * result, -HARDEST_MPS2);
+    result *= a;
+    if (style->late > 0.0f)
+        result = brake_late(style, ahead, speed, a * free, result);
+    return drive_max(result, -HARDEST_MPS2);
 }
 
 static float plan(const drive_turn* turn, uint32_t k) {
@@ -195,14 +215,15 @@ static float plan(const drive_turn* turn, uint32_t k) {
     me.half_length = 0.5f * object->length_m;
     me.half_width = 0.5f * object->width_m;
     me.look = me.half_length + LOOK_M + LOOK_S * me.speed;
-    float wanted = all->wanted[f];
+    me.style = drive_style_of(turn, k);
+    float wanted = all->wanted[f] * me.style.speed;
     if (all->phase[f] == DRIVE_FOLLOWS_LANE) {
         float limit = turn->scene.lanes[turn->scene.polyline[all->to[f]]].speed_limit_mps;
         if (limit > 0.0f)
-            wanted = drive_min(wanted, limit);
+            wanted = drive_min(wanted, limit * me.style.speed);
     }
     const leader ahead = look_ahead(&me);
-    return acceleration_of(turn, &ahead, me.speed, wanted);
+    return acceleration_of(&me.style, &ahead, me.speed, wanted);
 }
 
 static void move(const drive_turn* turn, uint32_t k, float acceleration) {

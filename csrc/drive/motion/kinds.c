@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// Kinds of drivers, and the driver that a follower has in an episode. A driver is drawn, and not
+// stored: a number that is keyed by the env's seed, the bundle, the turn in which the episode
+// starts, and the follower, is the seed of all draws of this driver.
+//
+// Ordinary drivers differ as "varied" says. A hasty one is faster, keeps about half of the distance
+// and accelerates and brakes harder; a timid one is the opposite. An inattentive one drives by the
+// settings, but takes no notice of some partners. A late one does not brake in time (follow.c).
+// docs/drive.md has the sources of the numbers.
+#include "drive/motion/kinds.h"
+
+#include "contract/base.h"
+#include "contract/env.h"
+#include "contract/rng.h"
+#include "drive/motion/followers.h"
+#include "drive/scene/control.h"
+#include "drive/state.h"
+#include "drive/tables.h"
+#include "drive/turn.h"
+
+#include <string.h>
+
+#define KIND_DRAWS 0x60000000u // draws below are the bundle's, and those of traffic and weights
+
+// In the key of a driver's draws, in place of the bundle: what they are about.
+#define ABOUT_ITSELF 0
+#define ABOUT_PARTNERS 1
+
+#define ONE {1.0f, 1.0f}
+#define OFF {0.0f, 0.0f}
+
+// clang-format off
+static const pv_drive_kind kinds[] = {
+    // name, factors of speed, headway, gap, acceleration and braking, unseen, late
+    {"plain", ONE, ONE, ONE, ONE, ONE, OFF, OFF},
+    {"varied", {0.85f, 1.15f}, {0.6f, 1.4f}, {0.75f, 1.5f}, {0.6f, 1.4f}, {0.75f, 1.5f}, OFF, OFF},
+    {"hasty", {1.1f, 1.3f}, {0.4f, 0.7f}, {0.5f, 0.8f}, {1.3f, 2.0f}, {1.25f, 1.75f}, OFF, OFF},
+    {"timid", {0.7f, 0.9f}, {1.3f, 2.0f}, {1.25f, 2.0f}, {0.5f, 0.8f}, {0.6f, 0.9f}, OFF, OFF},
+    {"inattentive", ONE, ONE, ONE, ONE, ONE, {0.1f, 0.5f}, OFF},
+    {"late", ONE, ONE, ONE, ONE, ONE, OFF, {3.4f, 6.0f}},
+};
+// clang-format on
+_Static_assert(sizeof kinds / sizeof kinds[0] == DRIVE_KINDS, "each kind has a share");
+
+const pv_drive_kind* pv_drive_kinds(uint32_t* count) {
+    *count = DRIVE_KINDS;
+    return kinds;
+}
+
+// The shares come as params: "traffic_kinds" (kinds,) float32, the sum of the shares up to each
+// kind. Without them all drivers are plain.
+void drive_kinds_init(const pv_context* context, drive_block* out) {
+    uint64_t count = 0;
+    const float* shares = pv_params_find(context->params, "traffic_kinds", PV_F32, &count);
+    out->kinds = shares && count == DRIVE_KINDS;
+    if (out->kinds)
+        memcpy(out->kind_shares, shares, sizeof out->kind_shares);
+}
+
+static const pv_drive_kind* draw_kind(const drive_turn* turn, uint64_t seed) {
+    const float share = pv_rng_f32(seed, ABOUT_ITSELF, 0, 0);
+    uint32_t kind = 0;
+    while (kind + 1 < DRIVE_KINDS && !(share < turn->layout->kind_shares[kind]))
+        kind++;
+    return &kinds[kind];
+}
+
+// Returns the driver's own number from a range. Each range has a draw of its own.
+static float draw_from(const float range[2], uint64_t seed, uint32_t draw) {
+    return range[0] + pv_rng_f32(seed, ABOUT_ITSELF, 0, draw) * (range[1] - range[0]);
+}
+
+drive_style drive_style_of(const drive_turn* turn, uint32_t k) {
+    const pv_drive_config* config = turn->config;
+    const drive_env* env = turn->state;
+    drive_style style = {.speed = 1.0f,
+                         .headway_s = config->idm_headway_s,
+                         .gap_m = config->idm_gap_m,
+                         .acceleration = config->idm_acceleration_mps2,
+                         .braking = config->idm_braking_mps2};
+    if (!turn->layout->kinds)
+        return style;
+    if (config->idm_agents &&
+        drive_object_controlled(turn->block->context, &turn->scene, drive_follower_object(turn, k)))
+        return style; // agents that IDM drives are plain
+    // The step that is under way is counted in `step` already, but not in `clock`.
+    const uint32_t start = env->step - 1 - turn->slot->clock;
+    const uint64_t seed =
+        pv_rng_u64(env->seed, env->episode, start, KIND_DRAWS + turn->slot->follower + k);
+    const pv_drive_kind* kind = draw_kind(turn, seed);
+    style.seed = seed;
+    style.speed = draw_from(kind->speed, seed, 1);
+    style.headway_s *= draw_from(kind->headway, seed, 2);
+    style.gap_m *= draw_from(kind->gap, seed, 3);
+    style.acceleration *= draw_from(kind->acceleration, seed, 4);
+    style.braking *= draw_from(kind->braking, seed, 5);
+    style.unseen = draw_from(kind->unseen, seed, 6);
+    style.late = draw_from(kind->late, seed, 7);
+    return style;
+}
+
+int drive_style_sees(const drive_style* style, uint32_t object) {
+    return style->unseen <= 0.0f ||
+           pv_rng_f32(style->seed, ABOUT_PARTNERS, 0, object) >= style->unseen;
+}
