@@ -46,6 +46,7 @@ from drive_env.scenes.controls import controls_of
 from drive_env.scenes.json_scene import json_bytes
 from drive_env.scenes.reader import check_drivable, remarks_on_goals
 from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, Scene
+from drive_env.scenes.windows import frames_in
 from drive_env.sources import id_of, split_of
 from puffervec.contract.evaluation import as_text
 from puffervec.errors import ConfigError, SceneError
@@ -79,7 +80,8 @@ def parser() -> Parser:
     """Return the parser of the command line."""
     top = Parser(
         prog=NAME,
-        description="Driving scenes: GPUDrive's JSON, PufferDrive's .bin, and .pvs, our own.",
+        description="Driving scenes: files of GPUDrive, PufferDrive, Waymo, ScenarioNet, "
+        "OpenDRIVE and CommonRoad, and .pvs, our own.",
     )
     top.add_argument("--version", action="version", version=f"puffervec {puffervec.__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB")
@@ -111,6 +113,9 @@ def parser() -> Parser:
          "[default: %(default)s]", type=float, default=DriveConfig.simplify_m)
     flag("--range-m METRES", ".pvs: range of the index, as in the env's settings [default: "
          "%(default)s]", type=float, default=DriveConfig.range_m)
+    flag("--window-s SECONDS", "cut longer scenes into windows of this length; 9.1 is that of the "
+         "Waymo Open Motion Dataset; 0: scenes stay whole [default: %(default)s]", type=float,
+         default=DriveConfig.window_s)
     flag("--jobs N", "number of processes [default: the number of cores]", type=int)
     flag("--force", "also convert scenes whose files are up to date")
     flag("--json", "print JSON with every file that failed")
@@ -347,8 +352,11 @@ def convert(options: argparse.Namespace) -> int:
     """Convert scenes, several at a time, and print a summary."""
     if options.jobs is not None and options.jobs < 1:
         raise ConfigError(f"--jobs is {options.jobs}; it must be at least 1")
-    config = DriveConfig(simplify_m=options.simplify_m, range_m=options.range_m)
-    rules = Rules(options.to, options.layout, settings_of(config))
+    config = DriveConfig(
+        simplify_m=options.simplify_m, range_m=options.range_m, window_s=options.window_s
+    )
+    frames = frames_in(config.window_s)
+    rules = Rules(options.to, options.layout, settings_of(config), frames)
     tasks, refused = tasks_of(files_of(options.paths), options.out, options.to)
     pending = tasks if options.force else [task for task in tasks if not is_done(task, rules)]
     done: list[Conversion] = list(refused)
@@ -360,6 +368,7 @@ def convert(options: argparse.Namespace) -> int:
             advance()
     failed = [(str(item.task.path), item.error) for item in done if item.error]
     skipped = len(tasks) - len(pending)
+    cut = [item.windows for item in done if item.windows > 1]
     sums = {
         "dropped": _sum_counts(item.dropped for item in done),
         "simplified": _sum_counts(item.simplified for item in done),
@@ -369,6 +378,7 @@ def convert(options: argparse.Namespace) -> int:
             "converted": len(done) - len(failed),
             "there": skipped,
             "failed": _join_reasons(failed),
+            "windows": sum(cut),
             **{what: {n: c for n, (c, _) in counts.items()} for what, counts in sums.items()},
         }
         print(json.dumps(result, indent=2))
@@ -378,6 +388,8 @@ def convert(options: argparse.Namespace) -> int:
         f"{len(done) - len(failed)} scenes converted to {options.out}, {skipped} were there "
         f"already, {len(failed)} failed"
     )
+    if cut:
+        print(f"  windows: {len(cut)} scenes were cut into {sum(cut)}")
     for what, counts in sums.items():
         for name, (count, scenes) in counts.items():
             print(f"  {what}: {count:,} {name}, in {scenes} scenes")

@@ -29,6 +29,8 @@ STREET_SCENES, HELD_OUT_STREETS = "streets", "held-out-streets"
 EVALUATED_ON = {DEFAULT_SCENES: HELD_OUT_SCENES, STREET_SCENES: HELD_OUT_STREETS}
 # Pixels along a side of the raster: more than its channels, so that the two are not confused.
 LEAST_RASTER = 16
+# Bounds of the length of windows: two frames, and as many as a log may have.
+LEAST_WINDOW_S, MOST_WINDOW_S = 0.2, 1000.0
 SCENES_ALLOWED = (
     f'"{DEFAULT_SCENES}", "{DEFAULT_SCENES}:N" (N from 1 to 99999), "{HELD_OUT_SCENES}", the same '
     f'with "{STREET_SCENES}" and "{HELD_OUT_STREETS}", a folder or a file; or several of these '
@@ -42,7 +44,8 @@ def _bounds() -> dict[str, tuple[float, float]]:
     count = ffi.new("uint32_t*")
     listed = lib.pv_drive_settings(count)[0 : count[0]]
     bounds = {ffi.string(item.name).decode(): (item.low, item.high) for item in listed} | {
-        "simplify_m": (0.0, 2.0)
+        "simplify_m": (0.0, 2.0),
+        "window_s": (0.0, MOST_WINDOW_S),
     }
     return {name: both for name, both in bounds.items() if name not in CHOICES}
 
@@ -370,6 +373,10 @@ class DriveConfig:
     """
     simplify_m: float = field(default=0.1, metadata={"python": True})
     """Largest distance between a simplified lane, line or edge and the original."""
+    window_s: float = field(default=0.0, metadata={"python": True})
+    """Longer scenes are cut into windows of this many seconds, each of which is a scene; 9.1 is the
+    length of the Waymo Open Motion Dataset's. 0: scenes are driven whole.
+    """
 
     # Settings of an instance that a preset filled in, with the values that the user passed.
     unresolved: ClassVar[Mapping[str, Any]] = {}
@@ -401,12 +408,7 @@ class DriveConfig:
                 raise ConfigError(f"{prefix} from {low:g} to {high:g}")
             if item.type == "int" and value != int(value):
                 raise ConfigError(f"{prefix} a whole number from {low:g} to {high:g}")
-        if not isinstance(self.scenes, str) or not self.scenes:
-            raise ConfigError(f"drive: scenes is {self.scenes!r}; it must be {SCENES_ALLOWED}")
-        if self.split not in SPLITS:
-            raise ConfigError(
-                f"drive: split is {self.split!r}; it must be one of {', '.join(SPLITS)}"
-            )
+        self._check_scenes()
         if 0 < self.raster < LEAST_RASTER:
             raise ConfigError(
                 f"drive: raster is {self.raster}; it must be 0 (none) or at least {LEAST_RASTER}"
@@ -428,6 +430,19 @@ class DriveConfig:
         object.__setattr__(self, "action_values", as_texts(self.action_values))
         self._check_motion()
         self._check_players()
+
+    def _check_scenes(self) -> None:
+        if not isinstance(self.scenes, str) or not self.scenes:
+            raise ConfigError(f"drive: scenes is {self.scenes!r}; it must be {SCENES_ALLOWED}")
+        if self.split not in SPLITS:
+            raise ConfigError(
+                f"drive: split is {self.split!r}; it must be one of {', '.join(SPLITS)}"
+            )
+        if 0 < self.window_s < LEAST_WINDOW_S:
+            raise ConfigError(
+                f"drive: window_s is {self.window_s:g}; it must be 0 (scenes are driven whole) or "
+                f"at least {LEAST_WINDOW_S:g}"
+            )
 
     def _check_players(self) -> None:
         players = [name for name in PLAYERS if getattr(self, name)]

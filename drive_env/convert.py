@@ -18,11 +18,13 @@ import numpy as np
 
 from drive_env.config import DriveConfig
 from drive_env.losses import losses
-from drive_env.prepare import numbers_of, same_index, settings_of
+from drive_env.prepare import compile_windows, numbers_of, same_index, settings_of
+from drive_env.scenes.arrow_log import is_log
 from drive_env.scenes.bin_scene import bin_bytes, has_layout
-from drive_env.scenes.compile import CompileSettings, compile_scene, reindex
+from drive_env.scenes.compile import CompileSettings, reindex
 from drive_env.scenes.json_scene import json_bytes
 from drive_env.scenes.reader import (
+    name_of,
     read_bytes,
     read_scenario,
     read_scene,
@@ -31,7 +33,9 @@ from drive_env.scenes.reader import (
 )
 from drive_env.scenes.sceneset import SceneSet, is_scene_set, write_scene_set
 from drive_env.scenes.schema import Scene
+from drive_env.scenes.stored import StoredScene
 from drive_env.scenes.tfrecord import is_record_file
+from drive_env.scenes.windows import mark, windows_of
 from drive_env.sources import open_cached, records_of
 from puffervec.errors import SceneError
 from puffervec.system.folder import describe_error, replace_file
@@ -78,11 +82,13 @@ class Rules:
     Attributes:
         layout: layout of .bin files.
         settings: settings of .pvs files.
+        frames: of the windows into which longer scenes are cut; 0: they are not cut.
     """
 
     format: str
     layout: str = "v2"
     settings: CompileSettings = field(default_factory=lambda: settings_of(DriveConfig()))
+    frames: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,11 +97,13 @@ class Conversion:
 
     Attributes:
         error: why there is no file; "" if there is one.
+        windows: number of windows into which the scene was cut; 1: it was not.
         dropped, simplified: what was dropped and simplified, with counts.
     """
 
     task: Task
     error: str = ""
+    windows: int = 1
     dropped: Counter[str] = field(default_factory=Counter)
     simplified: Counter[str] = field(default_factory=Counter)
 
@@ -112,7 +120,10 @@ def files_of(paths: Sequence[Path]) -> list[SceneFile]:
             raise SceneError(f"{path}: no such file or folder")
         folder = path if path.is_dir() else path.parent
         for file in scene_files(path) if path.is_dir() else [path]:
-            item = SceneFile(file, file.relative_to(folder), Path(os.path.abspath(folder)).name)
+            place = file.relative_to(folder)
+            if is_log(file):  # the log is its folder
+                place = (place.parent if place.parent.name else place).with_name(name_of(file))
+            item = SceneFile(file, place, Path(os.path.abspath(folder)).name)
             files.setdefault(os.path.abspath(file), item)
     return list(files.values())
 
@@ -127,7 +138,7 @@ def scenes_in(path: Path) -> list[tuple[str, int | None]]:
         return list(zip(open_cached(path).names, range(1_000_000_000), strict=False))
     if path.is_file() and is_record_file(path):
         return [(record_name(path, index), index) for index in range(len(records_of(path)))]
-    return [(path.name, None)]
+    return [(name_of(path), None)]
 
 
 def load(path: Path, index: int | None) -> Scene:
@@ -253,8 +264,11 @@ def is_done(task: Task, rules: Rules) -> bool:
     """Return whether the file exists, was made by these rules, and is not older than its source.
 
     Files appear whole or not at all. The rules they were made by are read from the files; JSON is
-    always written alike.
+    always written alike. How a scene was cut into windows cannot be read, so windows are always
+    made again.
     """
+    if rules.frames:
+        return False
     try:
         if task.out.stat().st_mtime_ns < task.path.stat().st_mtime_ns:
             return False
@@ -291,20 +305,14 @@ def convert_one(task: Task, rules: Rules) -> Conversion:
     """Convert one scene, in any process. A scene that cannot be converted yields an error text."""
     try:
         if rules.format == "pvs" and task.index is not None and task.compiled:
-            _copy(task, task.index, rules)
-            return Conversion(task)
-        scene, made = load(task.path, task.index), None
-        if rules.format == "pvs":
-            compiled = compile_scene(scene, rules.settings)
-            os.makedirs(task.out.parent, exist_ok=True)
-            write_scene_set(task.out, [compiled], rules.settings)
-            made = SceneSet(task.out)
+            stored = open_cached(task.path)[task.index]
+            if not (rules.frames and stored.frame_count > rules.frames):
+                _copy(task, task.index, rules)
+                return Conversion(task)
+            settings, source = settings_for(task, rules), stored
         else:
-            data = bin_bytes(scene, rules.layout) if rules.format == "bin" else json_bytes(scene)
-            os.makedirs(task.out.parent, exist_ok=True)
-            replace_file(task.out, data)
-        dropped, simplified = losses(scene, rules.format, rules.layout, made)
-        return Conversion(task, "", dropped + Counter(scene.left_out), simplified)
+            settings, source = rules.settings, load(task.path, task.index)
+        return _write_windows(task, rules, settings, source)
     except SceneError as error:
         return Conversion(
             task, str(error).removeprefix(f"{task.path}: ").removeprefix(f"{task.path.name}: ")
@@ -313,6 +321,42 @@ def convert_one(task: Task, rules: Rules) -> Conversion:
         return Conversion(
             task, f"{error.filename or task.out}: cannot be written: {describe_error(error)}"
         )
+
+
+def _write_windows(
+    task: Task, rules: Rules, settings: CompileSettings, source: Scene | StoredScene
+) -> Conversion:
+    """Write a scene, or the windows into which it is cut, and return what was lost.
+
+    A .pvs file has all windows of a scene; in other formats each window is a file.
+    """
+    scene = source.scene() if isinstance(source, StoredScene) else source
+    windows = windows_of(scene, rules.frames)
+    made: list[StoredScene | None] = [None] * len(windows)
+    if rules.format == "pvs":
+        compiled = compile_windows(source, settings, rules.frames)
+        os.makedirs(task.out.parent, exist_ok=True)
+        write_scene_set(task.out, compiled, settings)
+        made = list(SceneSet(task.out))
+    else:
+        contents = [
+            bin_bytes(window, rules.layout) if rules.format == "bin" else json_bytes(window)
+            for window in windows
+        ]
+        os.makedirs(task.out.parent, exist_ok=True)
+        for index, content in enumerate(contents):
+            replace_file(window_path(task.out, index, len(windows)), content)
+    dropped, simplified = Counter[str](), Counter[str]()
+    for window, stored in zip(windows, made, strict=True):
+        lost = losses(window, rules.format, rules.layout, stored, settings.simplify_m)
+        dropped += lost[0] + Counter(window.left_out)
+        simplified += lost[1]
+    return Conversion(task, "", len(windows), dropped, simplified)
+
+
+def window_path(out: Path, index: int, count: int) -> Path:
+    """Return the file of a window; the scene's own file if it was not cut."""
+    return out if count == 1 else out.with_name(mark(out.stem, index) + out.suffix)
 
 
 def _copy(task: Task, index: int, rules: Rules) -> None:

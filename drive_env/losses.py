@@ -12,8 +12,8 @@ from collections import Counter
 
 from drive_env.scenes.bin_scene import BY_NAME, OBJECT_CODES
 from drive_env.scenes.controls import STATES, WORDS, controls_of, light_tree, lights_of
-from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, SEGMENT_TYPES, Scene
+from drive_env.scenes.stored import StoredScene
 
 # Metadata that layouts may be able to store
 NAMED = ("sdc_track_index", "tracks_to_predict", "objects_of_interest")
@@ -21,17 +21,22 @@ Losses = tuple[Counter[str], Counter[str]]
 
 
 def losses(
-    scene: Scene, format: str, layout: str = "v2", written: SceneSet | None = None
+    scene: Scene,
+    format: str,
+    layout: str = "v2",
+    written: StoredScene | None = None,
+    simplify_m: float = 0.0,
 ) -> Losses:
     """Return counts of what is dropped and of what is simplified when a scene is written.
 
     Args:
         format: "json", "bin" or "pvs".
         layout: layout of a .bin file.
-        made: the .pvs file of the scene.
+        written: the scene in its .pvs file.
+        simplify_m: the largest deviation of its roads.
     """
     if written is not None:
-        dropped, simplified = _of_pvs(scene, written)
+        dropped, simplified = _of_pvs(scene, written, simplify_m)
     elif format == "bin":
         dropped, simplified = _of_bin(scene, layout)
     else:
@@ -87,14 +92,13 @@ def _of_bin(scene: Scene, layout: str) -> Losses:
     )
 
 
-def _of_pvs(scene: Scene, written: SceneSet) -> Losses:
-    (stored,) = written
+def _of_pvs(scene: Scene, stored: StoredScene, simplify_m: float) -> Losses:
     dropped: Counter[str] = Counter()
     simplified: Counter[str] = Counter()
     lines = [road for road in scene.roads if road.type in SEGMENT_TYPES]
     roads = stored.text["roads"]
     before = sum(len(road.points_m) for road in lines)
-    simplified[f"points of roads (within {written.settings.simplify_m:g} m)"] = before - int(
+    simplified[f"points of roads (within {simplify_m:g} m)"] = before - int(
         stored.head["segment_count"].sum()
     )
     simplified["unknown states of traffic lights"] = _wordless(scene)

@@ -32,6 +32,9 @@ from drive_env.scenes.agents import COUNTED, check_agents
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene, reindex
 from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut
 from drive_env.scenes.sceneset import SceneSet, join_scene_sets, write_scene_set
+from drive_env.scenes.schema import Scene
+from drive_env.scenes.stored import StoredScene
+from drive_env.scenes.windows import frames_in, windows_of
 from drive_env.sources import Item, Loaded, Source, sources_of
 from puffervec.errors import SceneError
 from puffervec.system.cache import SCENES, cache_folder, holding, key_of, write_atomically
@@ -98,10 +101,12 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
     """
     settings = settings_of(config)
     sources = sources_of(config.scenes, config.split)
+    frames = frames_in(config.window_s)
     prepared = map_in_place(sources, config, settings)
     if prepared is None:
-        path = set_path([[item.identity for item in source.items] for source in sources], settings)
-        prepared = load_cached(path) or compile_into(path, config.scenes, sources, settings)
+        identities = [[item.identity for item in source.items] for source in sources]
+        path = set_path(identities, settings, frames)
+        prepared = load_cached(path) or compile_into(path, config.scenes, sources, settings, frames)
         items = [item for source in sources for item in source.items]
         places = [items[number].place for number in prepared.kept]
         if len(set(places)) > 1:
@@ -172,14 +177,19 @@ def map_in_place(
 ) -> Prepared | None:
     """Return the one .pvs file that the setting names, to be mapped in place.
 
-    None if there are other sources, or if the file's index does not cover the settings.
+    None if there are other sources, if the file's index does not cover the settings, or if a scene
+    is to be cut into windows.
     """
     (source, *others) = sources
     if others or source.compiled is None or config.split != "all":
         return None
     scenes, checked = open_checked(source.compiled)
     prepared = Prepared(source.compiled, scenes, (), counts=(len(scenes),), checked=checked)
-    return prepared if covers(scenes.settings, settings) else None
+    frames = frames_in(config.window_s)
+    whole = not frames or all(
+        int(scenes.scene(index, ())[0]["frame_count"]) <= frames for index in range(len(scenes))
+    )
+    return prepared if whole and covers(scenes.settings, settings) else None
 
 
 def covers(one: CompileSettings, other: CompileSettings) -> bool:
@@ -218,8 +228,14 @@ def numbers_of(settings: CompileSettings) -> tuple[float, ...]:
     return (settings.range_m, settings.split_m, *settings.tolerances_m)
 
 
-def set_path(identities: Any, settings: CompileSettings) -> Path:
-    """Return the path of a set of these scenes in the cache."""
+def set_path(identities: Any, settings: CompileSettings, frames: int = 0) -> Path:
+    """Return the path of a set of these scenes in the cache.
+
+    Args:
+        frames: of the windows into which they are cut; 0: they are not cut.
+    """
+    if frames:
+        identities = ["windows", frames, identities]
     key = key_of(
         COMPILE_VERSION, packed.VERSION, settings.index_k, numbers_of(settings), identities
     )
@@ -261,9 +277,16 @@ class Part:
 
 
 def compile_into(
-    path: Path, name: str, sources: Sequence[Source], settings: CompileSettings
+    path: Path,
+    name: str,
+    sources: Sequence[Source],
+    settings: CompileSettings,
+    frames: int = 0,
 ) -> Prepared:
     """Compile all scenes into one file, with its notes, and return the set.
+
+    Args:
+        frames: see `set_path`.
 
     Raises:
         SceneError: none of the scenes can be used, or a file cannot be written.
@@ -275,14 +298,17 @@ def compile_into(
             file=sys.stderr,
             flush=True,
         )
-    parts = parts_of(sources, settings)
+    parts = parts_of(sources, settings, frames)
     if len(parts) == 1:
         parts = [dataclasses.replace(parts[0], path=path, whole=True)]
     try:
         missing = [part for part in parts if load_cached(part.path) is None]
         left = sum(len(part.items) for part in missing)
         compiled = each_on_all_cores(
-            functools.partial(compile_part, settings=settings), missing, LEAST_PARTS, chunk=1
+            functools.partial(compile_part, settings=settings, frames=frames),
+            missing,
+            LEAST_PARTS,
+            chunk=1,
         )
         with progress("compiling scenes", total, done=total - left, shown=total >= MANY) as advance:
             for count in compiled:
@@ -304,7 +330,7 @@ def compile_into(
     return prepared
 
 
-def parts_of(sources: Sequence[Source], settings: CompileSettings) -> list[Part]:
+def parts_of(sources: Sequence[Source], settings: CompileSettings, frames: int = 0) -> list[Part]:
     """Cut the scenes of each source into parts of PART scenes.
 
     Parts are larger where there would be more than MOST_PARTS.
@@ -316,13 +342,15 @@ def parts_of(sources: Sequence[Source], settings: CompileSettings) -> list[Part]
         for at in range(0, len(source.items), size)
     ]
     return [
-        Part(n, items, set_path(["part", [item.identity for item in items]], settings))
+        Part(n, items, set_path(["part", [item.identity for item in items]], settings, frames))
         for n, items in pieces
     ]
 
 
-def compile_part(part: Part, settings: CompileSettings) -> int:
+def compile_part(part: Part, settings: CompileSettings, frames: int = 0) -> int:
     """Load, compile and write the scenes of a part, in any process, and return their number.
+
+    Windows of a scene do not count.
 
     The notes are written before the set, and no set is written if there are no scenes. Only a whole
     set is synced to the disk: a part is verified before it is used.
@@ -330,39 +358,60 @@ def compile_part(part: Part, settings: CompileSettings) -> int:
     Raises:
         SceneError: as the loaders do, or a file cannot be written.
     """
-    outcomes = [compile_loaded(item.load(), settings) for item in part.items]
-    kept = {number: item for number, item in enumerate(outcomes) if not isinstance(item, LeftOut)}
+    outcomes = [
+        (number, outcome)
+        for number, item in enumerate(part.items)
+        for outcome in compile_loaded(item.load(), settings, frames)
+    ]
+    kept = [(number, item) for number, item in outcomes if not isinstance(item, LeftOut)]
     notes = {
         "left_out": [
-            [str(item.path), item.reason] for item in outcomes if isinstance(item, LeftOut)
+            [str(item.path), item.reason] for _, item in outcomes if isinstance(item, LeftOut)
         ],
         "counts": [len(kept)],
-        "kept": list(kept),
+        "kept": [number for number, _ in kept],
     }
     write_atomically(notes_path(part.path), [json.dumps(notes).encode()], part.whole)
     if kept:
-        write_scene_set(part.path, list(kept.values()), settings, part.whole)
+        write_scene_set(part.path, [item for _, item in kept], settings, part.whole)
     return len(part.items)
 
 
-def compile_loaded(item: Loaded, settings: CompileSettings) -> CompiledScene | LeftOut:
-    """Compile a scene that a loader returned; one that cannot be compiled is left out.
+def compile_loaded(
+    item: Loaded, settings: CompileSettings, frames: int = 0
+) -> list[CompiledScene | LeftOut]:
+    """Compile a scene that a loader returned, or its windows; one that fails is left out.
 
     Scenes of a .pvs file keep their segments, and get another index where they need one.
+
+    Args:
+        frames: see `set_path`.
     """
     if isinstance(item, LeftOut):
-        return item
-    name = item[0].name if isinstance(item, tuple) else item.name
+        return [item]
+    scene, its_settings = item if isinstance(item, tuple) else (item, None)
     try:
-        if isinstance(item, tuple):
-            stored, its_settings = item
-            if same_index(its_settings, settings):
-                counts = (stored.moving_vehicles, stored.valid_vehicles, stored.object_count)
-                return CompiledScene(stored.name, bytes(stored.data), *counts)
-            return reindex(stored, settings)
-        return compile_scene(item, settings)
+        if isinstance(scene, StoredScene) and not (frames and scene.frame_count > frames):
+            if its_settings is not None and same_index(its_settings, settings):
+                counts = (scene.moving_vehicles, scene.valid_vehicles, scene.object_count)
+                return [CompiledScene(scene.name, bytes(scene.data), *counts)]
+            return [reindex(scene, settings)]
+        return list(compile_windows(scene, settings, frames))
     except SceneError as error:
-        return LeftOut(Path(name), str(error).removeprefix(f"{name}: "))
+        return [LeftOut(Path(scene.name), str(error).removeprefix(f"{scene.name}: "))]
+
+
+def compile_windows(
+    scene: Scene | StoredScene, settings: CompileSettings, frames: int
+) -> list[CompiledScene]:
+    """Compile the windows of a scene; those of a compiled scene keep its segments.
+
+    Raises:
+        SceneError: see `compile_scene`.
+    """
+    if isinstance(scene, StoredScene):
+        scene, settings = scene.scene(), dataclasses.replace(settings, simplify_m=0.0)
+    return [compile_scene(window, settings) for window in windows_of(scene, frames)]
 
 
 def join_parts(

@@ -29,11 +29,13 @@ from drive_env.config import (
     sets_of,
 )
 from drive_env.generate import generate, streets
+from drive_env.scenes.arrow_log import is_log, log_digest, read_log
 from drive_env.scenes.compile import CompileSettings
 from drive_env.scenes.reader import (
     SUFFIXES,
     LeftOut,
     check_drivable,
+    name_of,
     parse_scene,
     read_bytes,
     read_scenario,
@@ -45,6 +47,7 @@ from drive_env.scenes.sceneset import SceneSet, is_scene_set
 from drive_env.scenes.schema import Scene
 from drive_env.scenes.stored import StoredScene
 from drive_env.scenes.tfrecord import Record, is_record_file, list_records
+from drive_env.scenes.windows import MARK
 from puffervec.errors import SceneError
 from puffervec.system.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.system.cores import usable_cores
@@ -138,10 +141,12 @@ def split_of(scene_id: str) -> str:
 def id_of(name: str) -> str:
     """Return the id of the scene of a file: its name without folder and suffixes of formats.
 
-    >>> id_of("day.1/scene-7.json.pvs"), id_of("scene-7.json"), id_of("scene-7")
+    The windows of a scene have its id.
+
+    >>> id_of("day.1/scene-7.json.pvs"), id_of("scene-7.json"), id_of("scene-7.window-2.json")
     ('scene-7', 'scene-7', 'scene-7')
     """
-    stem = Path(name).stem
+    stem = Path(MARK.sub("", name)).stem
     while Path(stem).suffix in SUFFIXES:
         stem = Path(stem).stem
     return stem
@@ -169,7 +174,9 @@ def _items_of(name: str) -> tuple[list[Item], Path | None]:
             digest = digest_of(path)
             load = functools.partial(load_file, path, digest)
             return [
-                Item(id_of(path.name), [path.name, digest], load, str(path.parent.absolute()))
+                Item(
+                    id_of(name_of(path)), [name_of(path), digest], load, str(path.parent.absolute())
+                )
             ], None
     except (OSError, RuntimeError) as error:  # name too long, no permission, ~user without a home
         raise SceneError(
@@ -224,7 +231,8 @@ def _folder_items(folder: Path) -> list[Item]:
                 )
         else:
             load = functools.partial(load_file, path, digests[path], leave_out=True)
-            items.append(Item(id_of(path.name), [path.name, digests[path]], load, place))
+            identity = [name_of(path), digests[path]]
+            items.append(Item(id_of(name_of(path)), identity, load, place))
     return items
 
 
@@ -340,6 +348,10 @@ def load_file(path: Path, digest: str, leave_out: bool = False) -> Scene | LeftO
     if leave_out and not _DIGEST.fullmatch(digest):
         return LeftOut(path, digest.removeprefix(f"{path}: "))
     try:
+        if is_log(path):
+            if log_digest(path) != digest:
+                raise _replaced_error(path)
+            return check_drivable(read_log(path), str(path))
         data = read_bytes(path)
         if hashlib.sha256(data).hexdigest() != digest:
             raise _replaced_error(path)
@@ -374,7 +386,7 @@ def digest_of(path: Path) -> str:
     Raises:
         SceneError: as `reader.read_bytes`.
     """
-    return hashlib.sha256(read_bytes(path)).hexdigest()
+    return log_digest(path) if is_log(path) else hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def digest_or_refusal(path: Path) -> str:

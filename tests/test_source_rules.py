@@ -384,6 +384,7 @@ def test_extras_are_imported_where_they_are_used() -> None:
         "huggingface_hub",
         "onnx",
         "aiohttp",
+        "py123d",
     }
     found = [
         f"{named(path)}: {module}"

@@ -603,7 +603,7 @@ def _with(**settings: Any) -> Callable[[DriveConfig], DriveConfig]:
 
 # Settings of the task, not of how a policy sees and acts.
 TASK = (
-    "scenes", "split", "simplify_m", "control", "control_ids",
+    "scenes", "split", "simplify_m", "window_s", "control", "control_ids",
     "others", "init_step", "max_steps", "goal_radius_m",
     "goal_behavior", "collision_behavior", "offroad_behavior", "next_goal_m",
     "unknown_speed_limit_mps", "idm_speed_mps",

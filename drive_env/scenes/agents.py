@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from drive_env.config import CONTROLS, DriveConfig
 from drive_env.scenes import packed
+from drive_env.scenes.check import MAP_ALONE
 from drive_env.scenes.schema import CYCLIST, MOVE_M, VEHICLE
 from puffervec.errors import ConfigError, SceneError
 
@@ -119,6 +120,8 @@ def _check_ids(config: DriveConfig, scenes: list[SceneArrays]) -> None:
 
 def _describe_alternatives(config: DriveConfig, scenes: list[SceneArrays]) -> str:
     """Return a text on how many agents the other modes would find."""
+    if not any(len(arrays["objects"]) for _, arrays in scenes):
+        return f"they have no objects: {MAP_ALONE}"
     longest = max(int(head["frame_count"]) for head, _ in scenes)
     if config.init_step + 1 >= longest and not config.max_steps:
         allowed = (

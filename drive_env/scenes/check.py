@@ -37,6 +37,11 @@ SIZE_LEAST_M, SIZE_LIMIT_M = 0.01, 100.0
 HEADING_LIMIT_RAD = 1000.0
 HEADING_LIMIT_DEG = 36_000.0
 
+# Why a scene without objects is not driven, and what to do.
+MAP_ALONE = (
+    "a map without agents cannot be driven yet; it can be converted and drawn, and scenes with "
+    "logs can be driven"
+)
 MISSING = object()
 
 

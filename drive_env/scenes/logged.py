@@ -22,7 +22,7 @@ from drive_env.scenes.check import (
 from drive_env.scenes.controls import STOP_SIGN
 from drive_env.scenes.schema import OBJECT_TYPES, RED, Control, Floats, SceneObject
 
-MPH_MPS = 0.44704
+MPH_MPS, KMH_MPS = 0.44704, 1 / 3.6
 # Of the columns of an object's rows: x, y, z, heading, velocity in x and y.
 ROW_LIMITS = np.array([COORDINATE_LIMIT_M] * 3 + [HEADING_LIMIT_RAD] + [SPEED_LIMIT_MPS] * 2)
 

@@ -3,10 +3,11 @@
 """Reads scene files of all formats except our own (sceneset.py), and lists them in folders.
 
 Runs in the learner. The content determines the format: JSON (json_scene.py) begins with a brace;
-ScenarioNet's pickles (scenarionet.py) with their first instruction; anything else is one of
-PufferDrive's layouts (bin_scene.py). A TFRecord file holds many scenes of
-WOMD (tfrecord.py, womd.py). Values are checked while they are read: results are finite and in
-range, and arrays have equal lengths.
+ScenarioNet's pickles (scenarionet.py) with their first instruction; XML with a tag, and its root
+element names the format (opendrive.py, commonroad.py), also in a file of gzip; anything else is one
+of PufferDrive's layouts (bin_scene.py). A TFRecord file holds many scenes of WOMD (tfrecord.py,
+womd.py). Values are checked while they are read: results are finite and in range, and arrays have
+equal lengths.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from drive_env.scenes import packed
+from drive_env.scenes.arrow_log import is_log, log_name, read_log
 from drive_env.scenes.bin_scene import parse_bin
+from drive_env.scenes.check import MAP_ALONE
+from drive_env.scenes.commonroad import parse_commonroad
 from drive_env.scenes.geometry import beyond
 from drive_env.scenes.json_scene import parse_json
+from drive_env.scenes.opendrive import parse_opendrive
 from drive_env.scenes.plain_pickle import is_pickle
 from drive_env.scenes.scenarionet import LISTS, parse_scenarionet
 from drive_env.scenes.schema import Scene
@@ -32,6 +37,7 @@ from drive_env.scenes.tfrecord import (
 )
 from drive_env.scenes.womd import parse_scenario
 from drive_env.scenes.womd_example import is_example, parse_example
+from drive_env.scenes.xml_parts import GZIP, inflate, is_xml, xml_parts
 from puffervec.errors import SceneError
 from puffervec.system import extras
 
@@ -39,7 +45,9 @@ from puffervec.system import extras
 MAX_FILE_BYTES = 64 << 20
 MAX_FILES = 1_000_000
 MAX_NAMES = 4 * MAX_FILES  # files and folders of any kind below a folder
-SUFFIXES = (".json", ".bin", ".pvs", ".pkl")
+SUFFIXES = (".json", ".bin", ".pvs", ".pkl", ".xml", ".xodr", ".xodr.gz")
+# By the root element of an XML file.
+XML_READERS = {"OpenDRIVE": parse_opendrive, "commonRoad": parse_commonroad}
 NO_FILE, NO_ACCESS = "no such scene file", "the folder cannot be read"
 
 
@@ -62,7 +70,14 @@ def read_scene(path: Path) -> Scene:
         SceneError: the file is missing, too large, of no known format, or has a value that is
             missing or wrong. The message reads `path: key or byte: expected ..., got ...`.
     """
+    if is_log(path):
+        return read_log(path)
     return parse_scene(read_bytes(path), str(path), path.name)
+
+
+def name_of(path: Path) -> str:
+    """Return the name of the scene of a file; a file of a log is named like its folder."""
+    return log_name(path) if is_log(path) else path.name
 
 
 def parse_scene(data: bytes, source: str, name: str) -> Scene:
@@ -85,11 +100,28 @@ def parse_scene(data: bytes, source: str, name: str) -> Scene:
         raise SceneError(f"{source}: a TFRecord file holds many scenes, so it is not read as one")
     if is_pickle(data[:4]):
         return parse_scenarionet(data, source, name)
+    if data.startswith(GZIP):
+        return _parse_xml(inflate(data, source), source, name)
+    if is_xml(data[:256]):
+        return _parse_xml(data, source, name)
     # Text that is not JSON is refused as JSON: .bin files begin with a small count.
     head = data[:256].lstrip()
     looks_like_text = not head or head[:1] in b'{["' or b"\0" not in head
     parse = parse_json if looks_like_text else parse_bin
     return parse(data, source, name)
+
+
+def _parse_xml(data: bytes, source: str, name: str) -> Scene:
+    """Read a scene from XML of any format."""
+    parts = xml_parts(data, source)
+    root = next(parts)
+    read = XML_READERS.get(root.element.tag)
+    if read is None:
+        raise SceneError(
+            f"{source}: line {root.line}: expected an element {' or '.join(XML_READERS)}, got "
+            f"{root.element.tag[:40]!r}"
+        )
+    return read(root, parts, source, name)
 
 
 def record_name(path: Path, index: int) -> str:
@@ -123,7 +155,7 @@ def check_drivable(scene: Scene, source: str) -> Scene:
         Unusable: it has no objects, or a single frame, so that nothing can be driven.
     """
     if not scene.objects:
-        raise Unusable(f"{source}: the scene has no objects")
+        raise Unusable(f"{source}: the scene has no objects: {MAP_ALONE}")
     if scene.frame_count == 1:
         raise Unusable(
             f"{source}: the scene has a single frame, so nothing can be driven in it; it can be "
@@ -201,7 +233,7 @@ def scene_files(folder: Path) -> list[Path]:
         files += (
             here / name
             for name in names
-            if (name.endswith(SUFFIXES) or has_record_name(name))
+            if (name.endswith(SUFFIXES) or has_record_name(name) or is_log(here / name))
             and not name.startswith(".")
             and name not in LISTS
         )
@@ -213,7 +245,7 @@ def scene_files(folder: Path) -> list[Path]:
     if not files:
         raise SceneError(
             f"{folder}: the folder holds no scenes (no file that ends in {', '.join(SUFFIXES)} or "
-            ".tfrecord, or is named like tfrecord-00000-of-01000)"
+            ".tfrecord, or is named like tfrecord-00000-of-01000 or sync.arrow)"
         )
     return sorted(files)
 

@@ -29,7 +29,7 @@ from drive_env.scenes.check import (
 )
 from drive_env.scenes.controls import STATES, TRAFFIC_LIGHT
 from drive_env.scenes.frames import resample, step_of
-from drive_env.scenes.logged import MPH_MPS, ROW_LIMITS, logged_object, stop_signs
+from drive_env.scenes.logged import KMH_MPS, MPH_MPS, ROW_LIMITS, logged_object, stop_signs
 from drive_env.scenes.plain_pickle import PickleError, load_plain
 from drive_env.scenes.schema import (
     FRAME_S,
@@ -46,7 +46,6 @@ from drive_env.scenes.schema import (
 )
 from puffervec.errors import SceneError
 
-KMH_MPS = 1 / 3.6
 TYPES = {"VEHICLE": "vehicle", "PEDESTRIAN": "pedestrian", "CYCLIST": "cyclist"}
 # map_element_id by MetaDrive's type; other types of a kind are its "unknown".
 ELEMENTS = {

@@ -33,6 +33,7 @@ EXTRA_OF = {
     "huggingface_hub": "scenes",
     "google.protobuf": "womd",
     "google_crc32c": "womd",
+    "py123d": "opendrive",
     "aiohttp": "watch",
     "ray": "ray",
 }

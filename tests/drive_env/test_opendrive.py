@@ -1,0 +1,461 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""OpenDRIVE maps (drive_env/scenes/opendrive.py, drive_env/scenes/xodr_lines.py): hand-written roads
+whose lanes are known in closed form, and CARLA's towns in py123d's wheel.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drive_env import cli
+from drive_env.config import DriveConfig
+from drive_env.prepare import prepare_scenes
+from drive_env.scenes import open_scenes
+from drive_env.scenes.compile import CompileSettings, compile_scene
+from drive_env.scenes.controls import STOP_SIGN, TRAFFIC_LIGHT, controls_of
+from drive_env.scenes.logged import MPH_MPS
+from drive_env.scenes.reader import parse_scene, read_scene
+from drive_env.scenes.schema import UNKNOWN, Floats, Road, Scene
+from puffervec.errors import SceneError
+from puffervec.system import extras
+
+NEEDS = [
+    each for each in ("py123d", "shapely", "scipy", "pyquaternion") if not extras.installed(each)
+]
+needs_py123d = pytest.mark.skipif(
+    bool(NEEDS), reason=f"needs {', '.join(NEEDS)}: see docs/scenes.md"
+)
+SLOPE, CURVATURE, STRAIGHT_M, LENGTH_M = 0.01, 0.02, 100.0, 150.0
+TOWNS = [f"Town{name}" for name in ("01", "02", "03", "04", "05", "06", "07", "10HD", "11", "12", "13", "15")]  # fmt: skip
+
+
+def lane(own_id: int, kind: str, width: float, links: str = "", rest: str = "") -> str:
+    sized = f'<width sOffset="0" a="{width}" b="0" c="0" d="0"/>' if width else ""
+    linked = f"<link>{links}</link>" if links else ""
+    return f'<lane id="{own_id}" type="{kind}" level="false">{linked}{sized}{rest}</lane>'
+
+
+def mark(kind: str, colour: str = "white", offset: float = 0.0) -> str:
+    return f'<roadMark sOffset="{offset}" type="{kind}" color="{colour}"/>'
+
+
+def section(s: float, left: str, center: str, right: str) -> str:
+    return (
+        f'<laneSection s="{s}"><left>{left}</left><center><lane id="0" type="none">{center}</lane>'
+        f"</center><right>{right}</right></laneSection>"
+    )
+
+
+def geometry(s: float, x: float, y: float, hdg: float, length: float, shape: str) -> str:
+    return f'<geometry s="{s}" x="{x}" y="{y}" hdg="{hdg}" length="{length}">{shape}</geometry>'
+
+
+def road(
+    own_id: Any,
+    length: float,
+    plan: str,
+    sections: str,
+    *,
+    link: str = "",
+    rest: str = "",
+    head: str = "",
+    elevation: str = "",
+    offset: str = "",
+) -> str:
+    raised = f"<elevationProfile>{elevation}</elevationProfile>" if elevation else ""
+    return (
+        f'<road id="{own_id}" length="{length}" {head}><link>{link}</link>'
+        f'<type s="0" type="town"><speed max="25" unit="mph"/></type><planView>{plan}</planView>'
+        f"{raised}<lanes>{offset}{sections}</lanes>{rest}</road>\n"
+    )
+
+
+def opendrive(*roads: str) -> bytes:
+    head = '<?xml version="1.0"?>\n<OpenDRIVE>\n<header revMajor="1" revMinor="6" name="town"/>\n'
+    return (head + "".join(roads) + "</OpenDRIVE>\n").encode()
+
+
+END = (STRAIGHT_M + 50 * math.sin(1), 50 - 50 * math.cos(1))  # of the arc
+BEND = geometry(0, 0, 0, 0, STRAIGHT_M, "<line/>") + geometry(
+    STRAIGHT_M, STRAIGHT_M, 0, 0, 50, f'<arc curvature="{CURVATURE}"/>'
+)
+BEFORE, AFTER = '<predecessor id="{}"/>', '<successor id="{}"/>'
+
+
+def sections_of_the_bend() -> str:
+    """Two sections: a lane of either direction, then also a sidewalk."""
+    first = section(
+        0, lane(1, "driving", 3.5, AFTER.format(1)), mark("solid", "yellow"),
+        lane(-1, "driving", 3.0, AFTER.format(-1), mark("broken") + mark("none", offset=40)),
+    )  # fmt: skip
+    speed = '<speed sOffset="0" max="36" unit="km/h"/>'
+    right = lane(-1, "driving", 3.0, BEFORE.format(-1) + AFTER.format(-1), speed)
+    second = section(60, lane(1, "driving", 3.5, BEFORE.format(1)), "", right + lane(-2, "sidewalk", 2.0))  # fmt: skip
+    return first + second
+
+
+def bend(head: str = "", rest: str = "") -> bytes:
+    """A straight road that turns to the left, uphill, and a road that goes on at its end."""
+    first = road(
+        "a", LENGTH_M, BEND, sections_of_the_bend(), head=head, rest=rest,
+        link='<successor elementType="road" elementId="b" contactPoint="start"/>',
+        elevation=f'<elevation s="0" a="2" b="{SLOPE}" c="0" d="0"/>',
+    )  # fmt: skip
+    on = section(0, "", "", lane(-1, "driving", 3.0, BEFORE.format(-1)) + lane(-2, "driving", 3.0))
+    second = road(
+        "b", 20, geometry(0, *END, 1.0, 20, "<line/>"), on, head=head,
+        link='<predecessor elementType="road" elementId="a" contactPoint="end"/>',
+        elevation=f'<elevation s="0" a="{2 + SLOPE * LENGTH_M}" b="0" c="0" d="0"/>',
+    )  # fmt: skip
+    return opendrive(first, second)
+
+
+def place(s: Floats, t: float) -> Floats:
+    """The closed form of a place on the bend, (n, 3)."""
+    turn, radius = np.maximum(s - STRAIGHT_M, 0) * CURVATURE, 1 / CURVATURE - t
+    x = np.where(s <= STRAIGHT_M, s, STRAIGHT_M + radius * np.sin(turn))
+    y = np.where(s <= STRAIGHT_M, t, 1 / CURVATURE - radius * np.cos(turn))
+    return np.stack([x, y, 2 + SLOPE * s], axis=-1)
+
+
+def parsed(data: bytes, name: str = "one.xodr") -> Scene:
+    return parse_scene(data, "here", name)
+
+
+def of_type(scene: Scene, kind: str) -> list[Road]:
+    return [each for each in scene.roads if each.type == kind]
+
+
+def lane_near(scene: Scene, x: float, y: float) -> Road:
+    """Return the lane that starts at a place."""
+    starts = {
+        each.id: np.hypot(*(each.points_m[0, :2] - [x, y])) for each in of_type(scene, "lane")
+    }
+    best = min(starts, key=lambda number: starts[number])
+    assert starts[best] < 1e-6, (x, y, starts)
+    return next(each for each in of_type(scene, "lane") if each.id == best)
+
+
+def length_of(points_m: Floats) -> float:
+    return float(np.hypot(*np.diff(points_m[:, :2], axis=0).T).sum())
+
+
+@needs_py123d
+def test_lanes_are_where_the_closed_form_has_them() -> None:
+    scene = parsed(bend())
+    assert (scene.frame_count, scene.objects, scene.scenario_id) == (1, (), "town")
+    assert len(of_type(scene, "lane")) == 6 and scene.has_height
+    for begin, end in ((0, 60), (60, 150)):
+        s = np.linspace(begin, end, end - begin + 1)
+        right = lane_near(scene, *place(s[:1], -1.5)[0, :2])
+        np.testing.assert_allclose(right.points_m, place(s, -1.5), atol=1e-9)
+        left = lane_near(scene, *place(s[-1:], 1.75)[0, :2])
+        np.testing.assert_allclose(left.points_m, place(s[::-1], 1.75), atol=1e-9)
+
+
+@needs_py123d
+def test_lanes_are_linked_in_the_direction_of_travel() -> None:
+    scene = parsed(bend())
+    first, second = (lane_near(scene, *place(np.array([s]), -1.5)[0, :2]) for s in (0.0, 60.0))
+    third = lane_near(scene, *place(np.array([150.0]), -1.5)[0, :2])
+    back, on = (lane_near(scene, *place(np.array([s]), 1.75)[0, :2]) for s in (150.0, 60.0))
+    links = {each.id: each.links for each in (first, second, third, back, on)}
+    assert all(links.values())
+    exits = {number: each.exits for number, each in links.items() if each is not None}
+    entries = {number: each.entries for number, each in links.items() if each is not None}
+    assert exits == {first.id: (second.id,), second.id: (third.id,), third.id: (), back.id: (on.id,), on.id: ()}  # fmt: skip
+    assert entries[third.id] == (second.id,) and entries[on.id] == (back.id,)
+    limits = [each.links.speed_limit_mps for each in (first, second) if each.links is not None]
+    assert limits == [pytest.approx(25 * MPH_MPS), pytest.approx(10.0)]
+    outer = lane_near(scene, *(np.array(END) + 4.5 * np.array([math.sin(1), -math.cos(1)])))
+    assert third.links is not None and outer.links is not None
+    assert (third.links.left, third.links.right) == (-1, outer.id)
+    assert (outer.links.left, outer.links.right) == (third.id, -1)
+
+
+@needs_py123d
+def test_marks_edges_and_what_is_left_out() -> None:
+    scene = parsed(bend())
+    lines = {(each.map_element_id, round(length_of(each.points_m))) for each in of_type(scene, "road_line")}  # fmt: skip
+    assert lines == {(11, 60), (6, 40)}
+    edges = of_type(scene, "road_edge")
+    # Both sides of the bend, those of the road after it, and its left side.
+    expected = LENGTH_M + 50 * 0.06 + LENGTH_M - 50 * 0.07 + 20 + 20
+    assert sum(length_of(each.points_m) for each in edges) == pytest.approx(expected, abs=1.0)
+    assert {each.map_element_id for each in edges} == {15}
+    assert scene.left_out == {"lanes of type sidewalk": 1}
+
+
+@needs_py123d
+def test_left_hand_traffic_drives_on_the_left() -> None:
+    scene = parsed(bend('rule="LHT"'))
+    s = np.arange(61.0)
+    np.testing.assert_allclose(lane_near(scene, *place(s[:1], 1.75)[0, :2]).points_m, place(s, 1.75), atol=1e-9)  # fmt: skip
+    end = place(s[-1:], -1.5)[0, :2]
+    np.testing.assert_allclose(lane_near(scene, *end).points_m, place(s[::-1], -1.5), atol=1e-9)
+    lanes = {each.id: each for each in of_type(scene, "lane")}
+    for each in lanes.values():
+        assert each.links is not None
+        for other in each.links.exits:
+            np.testing.assert_allclose(each.points_m[-1], lanes[other].points_m[0], atol=1e-6)
+    assert sum(len(each.links.exits) for each in lanes.values() if each.links is not None) == 3
+    pair = [each for each in lanes.values() if each.links is not None and each.links.left >= 0]
+    assert len(pair) == 1
+    other = lanes[pair[0].links.left] if pair[0].links is not None else pair[0]
+    step = pair[0].points_m[-1] - pair[0].points_m[0]
+    beside = other.points_m[0] - pair[0].points_m[0]
+    assert step[0] * beside[1] - step[1] * beside[0] > 0
+
+
+@needs_py123d
+@pytest.mark.parametrize("ends", [(-0.02, 0.02), (0.0, -0.03), (0.05, 0.01)])
+def test_spirals_and_cubics(ends: tuple[float, float]) -> None:
+    """Compared with the integral of their heading, in small steps."""
+    length = 40.0
+    s = np.linspace(0, length, 40_001)
+    heading = 0.3 + ends[0] * s + (ends[1] - ends[0]) * s**2 / (2 * length)
+    step = s[1]
+    x = np.concatenate([[5.0], 5.0 + np.cumsum(np.cos((heading[1:] + heading[:-1]) / 2)) * step])
+    y = np.concatenate([[7.0], 7.0 + np.cumsum(np.sin((heading[1:] + heading[:-1]) / 2)) * step])
+    shape = f'<spiral curvStart="{ends[0]}" curvEnd="{ends[1]}"/>'
+    only = section(0, "", "", lane(-1, "driving", 4.0))
+    scene = parsed(opendrive(road(1, length, geometry(0, 5, 7, 0.3, length, shape), only)))
+    (made,) = of_type(scene, "lane")
+    at = np.linspace(0, 40_000, len(made.points_m)).astype(int)
+    expected = np.stack([x + 2 * np.sin(heading), y - 2 * np.cos(heading)], axis=-1)[at]
+    np.testing.assert_allclose(made.points_m[:, :2], expected, atol=1e-5)
+
+
+@needs_py123d
+def test_param_poly3_and_lane_offsets() -> None:
+    cubic = '<paramPoly3 aU="0" bU="30" cU="0" dU="0" aV="0" bV="0" cV="6" dV="-4" pRange="normalized"/>'
+    only = section(0, "", "", lane(-1, "driving", 4.0))
+    offset = '<laneOffset s="0" a="1.5" b="0" c="0" d="0"/>'
+    plan = geometry(0, 10, 20, 0.0, 30.2, cubic)
+    (made,) = of_type(parsed(opendrive(road(1, 30.2, plan, only, offset=offset))), "lane")
+    p = np.linspace(0, 1, len(made.points_m))
+    u, v, dv = 30 * p, 6 * p**2 - 4 * p**3, 12 * p - 12 * p**2
+    turn = np.arctan2(dv, 30)
+    t = 1.5 - 2.0
+    expected = np.stack([10 + u - t * np.sin(turn), 20 + v + t * np.cos(turn)], axis=-1)
+    np.testing.assert_allclose(made.points_m[:, :2], expected, atol=1e-9)
+
+
+JUNCTION = (
+    road(
+        "in", 20, geometry(0, 0, 0, 0, 20, "<line/>"),
+        section(0, lane(1, "driving", 3.0), "", lane(-1, "driving", 3.0)),
+        link='<successor elementType="junction" elementId="j"/>',
+    )
+    + road(
+        "through", 10, geometry(0, 20, 0, 0, 10, "<line/>"),
+        section(0, "", "", lane(-1, "driving", 3.0, BEFORE.format(-1) + AFTER.format(-1))),
+        head='junction="j"',
+        link='<predecessor elementType="road" elementId="in" contactPoint="end"/>'
+        '<successor elementType="road" elementId="out" contactPoint="start"/>',
+        rest='<objects><object id="w" type="crosswalk" s="5" t="0" zOffset="0.1" hdg="1.5707963267948966" '
+        'length="8" width="3"/><object id="t" type="tree" s="1" t="9"/></objects>'
+        '<signals><signal id="L" s="0" t="-4" dynamic="yes" type="1000001" orientation="+">'
+        '<validity fromLane="-1" toLane="-1"/></signal>'
+        '<signal id="X" s="0" t="-4" dynamic="no" type="274"/></signals>',
+    )
+    + road(
+        "back", 10, geometry(0, 30, 0, math.pi, 10, "<line/>"),
+        section(0, "", "", lane(-1, "driving", 3.0)), head='junction="j"',
+        rest='<signals><signalReference id="L" s="0" t="0" orientation="+"/>'
+        '<signalReference id="X" s="0" t="0"/></signals>',
+    )
+    + road(
+        "out", 20, geometry(0, 30, 0, 0, 20, "<line/>"),
+        section(0, lane(1, "driving", 3.0), "", lane(-1, "driving", 3.0)),
+        link='<predecessor elementType="junction" elementId="j"/>',
+        rest='<signals><signal id="S" s="2" t="4" zOffset="1" dynamic="no" type="206" orientation="-"/>'
+        "</signals>",
+    )
+    + '<junction id="j"><connection id="0" incomingRoad="in" connectingRoad="through" '
+    'contactPoint="start"><laneLink from="-1" to="-1"/></connection>'
+    '<connection id="1" incomingRoad="out" connectingRoad="back" contactPoint="start">'
+    '<laneLink from="1" to="-1"/></connection></junction><controller id="9"/>\n'
+)  # fmt: skip
+
+
+@needs_py123d
+def test_a_junction_with_signals_and_a_crosswalk() -> None:
+    scene = parsed(opendrive(JUNCTION))
+    inwards, through = lane_near(scene, 0, -1.5), lane_near(scene, 20, -1.5)
+    out, backwards = lane_near(scene, 30, -1.5), lane_near(scene, 50, 1.5)
+    back = lane_near(scene, 30, 1.5)
+    links = {each.id: each.links for each in of_type(scene, "lane")}
+    exits = {number: each.exits for number, each in links.items() if each is not None}
+    assert exits[inwards.id] == (through.id,) and exits[through.id] == (out.id,)
+    assert exits[backwards.id] == (back.id,)
+    assert links[through.id] is not None and links[through.id].speed_limit_mps > 0  # type: ignore[union-attr]
+    lights = [each for each in controls_of(scene) if each.kind == TRAFFIC_LIGHT]
+    assert {each.lane_id for each in lights} == {through.id, back.id}
+    for each in lights:
+        start = through if each.lane_id == through.id else back
+        assert each.position_m.tolist() == start.points_m[0].tolist()
+        assert each.states.tolist() == [UNKNOWN] and each.stop_line_m is not None
+    (stop,) = [each for each in controls_of(scene) if each.kind == STOP_SIGN]
+    assert stop.lane_id == backwards.id and stop.position_m == pytest.approx([32, 4, 1])
+    (walk,) = of_type(scene, "crosswalk")
+    assert np.ptp(walk.points_m, axis=0) == pytest.approx([3, 8, 0])
+    assert walk.points_m.mean(axis=0) == pytest.approx([25, 0, 0.1])
+    assert scene.left_out == {
+        "objects of type tree": 1,
+        "signals of type 274": 1,
+        "references to signals that are not read": 1,
+        "elements controller": 1,
+    }
+
+
+FLAT = geometry(0, 0, 0, 0, 20, "<line/>")
+ONE = section(0, "", "", lane(-1, "driving", 3.0))
+MANY = "".join(lane(-k, "driving", 1) for k in range(1, 300))
+BAD_SIGNAL = '<signals><signal id="1" s="x"/></signals>'
+
+
+@needs_py123d
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (opendrive(), "road: expected a road with lanes for cars"),
+        (opendrive(road(1, 20, "", ONE)), "line 4: road '1': planView: expected a length"),
+        (opendrive(road(1, 20, FLAT.replace("20", "nan"), ONE)), "planView.geometry[0].length: expected a finite"),
+        (opendrive(road(1, 20, FLAT.replace('"20"', '"1e9"'), ONE)), "geometry[0].length: expected a length of at most"),
+        (opendrive(road(1, "no", FLAT, ONE)), "length: expected a number, got the string 'no'"),
+        (opendrive(road(1, 20, FLAT.replace("<line/>", "<poly3/>"), ONE)), "geometry[0]: expected a line, arc, spiral or"),
+        (opendrive(road(1, 20, FLAT, ONE) * 2), "line 5: road '1': id: expected an id that no other road has"),
+        (opendrive(road(1, 20, FLAT, ONE.replace("<width", "<border"))), "lane[-1].width: expected a width"),
+        (opendrive(road(1, 20, FLAT, ONE.replace('a="3.0"', 'a="1e9"'))), "laneSection[0].lane[-1][0]: expected a number"),
+        (opendrive(road(1, 20, FLAT, ONE.replace('a="3.0"', 'a="x"'))), "line 4: road '1': cannot be read: ValueError"),
+        (opendrive(road(1, 20, FLAT, ONE.replace('id="-1"', 'id="one"'))), "cannot be read: ValueError"),
+        (opendrive(road(1, 20, FLAT, section(0, "", "", MANY))), "at most 200 lanes"),
+        (opendrive(road(1, 20, FLAT, ONE, rest=BAD_SIGNAL)), "signals.signal[0].s: expected a number"),
+        (opendrive(road(1, 20, FLAT, ONE).replace('"mph"', '"parsec"')), "type[0].speed.unit: expected m/s, km/h or mph"),
+        (bend()[:700], "not XML, or cut off"),
+    ],
+)  # fmt: skip
+def test_a_bad_value_is_named_with_its_line(data: bytes, message: str) -> None:
+    with pytest.raises(SceneError) as error:
+        parsed(data)
+    assert str(error.value).startswith("here: ") and message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@needs_py123d
+def test_mutated_files_are_maps_or_scene_errors() -> None:
+    rng = random.Random(5)
+    sound = opendrive(JUNCTION)
+    read = refused = 0
+    for _ in range(200):
+        data = bytearray(sound)
+        for _ in range(rng.randint(1, 3)):
+            data[rng.randrange(60, len(data))] = rng.choice(b"0123456789-.<>/\"' eanx\xff\0")
+        try:
+            assert isinstance(parsed(bytes(data)), Scene)
+            read += 1
+        except SceneError as error:
+            assert str(error).startswith("here: ") and "\n" not in str(error)
+            refused += 1
+    assert read > 20 and refused > 20
+
+
+# ---- as scenes -----------------------------------------------------------------------------------
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(extras, "installed", lambda module: module != "py123d")
+    (tmp_path / "town.xodr").write_bytes(bend())
+    assert cli.main(["info", str(tmp_path / "town.xodr")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "town.xodr" in line and "pip install 'puffervec[opendrive]'" in line
+
+
+@needs_py123d
+def test_a_map_is_converted_and_drawn_but_not_driven(
+    tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = tmp_path / "maps", tmp_path / "out"
+    folder.mkdir()
+    (folder / "town.xodr.gz").write_bytes(gzip.compress(bend()))
+    assert cli.main(["convert", str(folder), "--out", str(out)]) == 0
+    assert "1 lanes of type sidewalk" in capsys.readouterr().out
+    assert cli.main(["convert", str(folder), "--out", str(out), "--to", "json"]) == 0
+    (packed,) = out.glob("*.pvs")
+    (plain,) = out.glob("*.json")
+    assert open_scenes(packed)[0].counts["lanes"] == 6
+    assert len(of_type(read_scene(plain), "lane")) == 6
+    capsys.readouterr()
+    assert cli.main(["check", str(folder), "--json"]) == 1
+    (reason,) = json.loads(capsys.readouterr().out)["failed"].values()
+    assert "a map without agents cannot be driven yet" in reason
+    for path in (folder, folder / "town.xodr.gz", packed, plain):
+        with pytest.raises(SceneError, match="a map without agents cannot be driven yet") as error:
+            prepare_scenes(DriveConfig(scenes=str(path)))
+        assert "\n" not in str(error.value)
+
+
+@needs_py123d
+def test_a_map_among_scenes_is_left_out(tmp_path: Path, cache: Path, tiny_tree: Any) -> None:
+    (tmp_path / "town.xodr").write_bytes(bend())
+    (tmp_path / "log.json").write_text(json.dumps(tiny_tree()))
+    prepared = prepare_scenes(DriveConfig(scenes=str(tmp_path)))
+    assert prepared.scenes.names == ["log.json"]
+    (left_out,) = prepared.left_out
+    assert left_out.path.name == "town.xodr" and "a map without agents" in left_out.reason
+
+
+def town(name: str) -> Path:
+    """Return a town of py123d's wheel, or skip."""
+    spec = importlib.util.find_spec("py123d")
+    assert spec is not None and spec.origin is not None
+    path = Path(spec.origin).parent / "parser" / "opendrive" / "carla_maps" / f"{name}.xodr.gz"
+    if not path.is_file():
+        pytest.skip(f"py123d's wheel has no {path.name}")
+    return path
+
+
+@needs_py123d
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TOWNS)
+def test_towns(name: str) -> None:
+    try:
+        scene = read_scene(town(name))
+    except SceneError as error:
+        assert name in ("Town12", "Town13") and "at most" in str(error)
+        return
+    lanes = {each.id: each for each in of_type(scene, "lane")}
+    assert len(lanes) > 100 and len(of_type(scene, "road_edge")) > 50
+    exits = [(each, lanes[number]) for each in lanes.values() if each.links for number in each.links.exits]  # fmt: skip
+    assert len(exits) > 0.8 * len(lanes)
+    gaps = [np.hypot(*(after.points_m[0] - before.points_m[-1])[:2]) for before, after in exits]
+    rises = [abs(after.points_m[0, 2] - before.points_m[-1, 2]) for before, after in exits]
+    assert np.quantile(gaps, 0.98) < 0.1 and np.quantile(rises, 0.98) < 0.1
+    turns = []
+    for before, after in exits:
+        one, other = (
+            before.points_m[-1] - before.points_m[-2],
+            after.points_m[1] - after.points_m[0],
+        )
+        turns.append(abs(math.remainder(math.atan2(one[1], one[0]) - math.atan2(other[1], other[0]), math.tau)))  # fmt: skip
+    assert np.quantile(turns, 0.98) < 0.2
+    dead = sum(not (each.links and (each.links.exits or each.links.entries)) for each in lanes.values())  # fmt: skip
+    assert dead < 0.1 * len(lanes)
+    assert any(each.links and each.links.speed_limit_mps > 3 for each in lanes.values())
+    try:
+        compile_scene(scene, CompileSettings((16, 8, 16), 50.0))
+    except SceneError as error:
+        assert name in ("Town11", "Town12", "Town13") and "road segments" in str(error)
