@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal, cast
 from drive_env.actions import as_texts, axes_of, parse_action_values
 from drive_env.kinds import parse_kinds
 from drive_env.rewards import parse_ranges
+from drive_env.rules import RULES
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
 
@@ -284,6 +285,10 @@ class DriveConfig:
     """
     offroad_behavior: OffroadBehavior = "ignore"
     """Consequence of touching or crossing a road edge; values as for collision_behavior."""
+    box_scale: float = 1.0
+    """Share of length and width with which objects touch each other and road edges; PufferDrive
+    and GPUDrive use 0.7. Everything else, such as what agents observe, keeps the full size.
+    """
     respawn_goal_share: float = 0.25
     """Reward for reaching the goal again after a respawn, as a share of reward_goal."""
     next_goal_m: float = 40.0
@@ -378,6 +383,14 @@ class DriveConfig:
     length of the Waymo Open Motion Dataset's. 0: scenes are driven whole.
     """
 
+    rules: Literal["none", "gpudrive", "pufferdrive", "nuplan"] = field(
+        default="none", metadata={"python": True, "implies": RULES}
+    )
+    """Benchmark whose rules count. gpudrive, pufferdrive, nuplan: set who is driven, the dynamics,
+    the length of episodes, the boxes, and what goals and contacts do, as they have it; settings
+    that are given with it win. docs/comparison.md lists the values.
+    """
+
     # Settings of an instance that a preset filled in, with the values that the user passed.
     unresolved: ClassVar[Mapping[str, Any]] = {}
 
@@ -434,10 +447,12 @@ class DriveConfig:
     def _check_scenes(self) -> None:
         if not isinstance(self.scenes, str) or not self.scenes:
             raise ConfigError(f"drive: scenes is {self.scenes!r}; it must be {SCENES_ALLOWED}")
-        if self.split not in SPLITS:
-            raise ConfigError(
-                f"drive: split is {self.split!r}; it must be one of {', '.join(SPLITS)}"
-            )
+        for name, names in (("split", SPLITS), ("rules", tuple(RULES))):
+            if getattr(self, name) not in names:
+                raise ConfigError(
+                    f"drive: {name} is {getattr(self, name)!r}; it must be one of "
+                    f"{', '.join(names)}"
+                )
         if 0 < self.window_s < LEAST_WINDOW_S:
             raise ConfigError(
                 f"drive: window_s is {self.window_s:g}; it must be 0 (scenes are driven whole) or "

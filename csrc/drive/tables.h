@@ -256,6 +256,7 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(int32_t, init_step, 0, 65533) \
     X(int32_t, collision_behavior, 0, DRIVE_CHOICES(collision_behavior)) \
     X(int32_t, offroad_behavior, 0, DRIVE_CHOICES(offroad_behavior)) \
+    X(float, box_scale, 0.1, 1) \
     X(float, respawn_goal_share, 0, 1) \
     X(float, next_goal_m, 1, 500) \
     X(int32_t, idm_agents, 0, 1) \

@@ -80,7 +80,11 @@ def id_of(objects: np.ndarray, number: int) -> int | str:
 
 
 def contact_of(
-    state: State, row: int, arrays: Mapping[str, np.ndarray], lane_segments: int
+    state: State,
+    row: int,
+    arrays: Mapping[str, np.ndarray],
+    lane_segments: int,
+    box_scale: float = 1.0,
 ) -> dict[str, Any]:
     """Return the columns of an agent's first contact; all are None if it had none.
 
@@ -88,6 +92,7 @@ def contact_of(
         state: as from `vec.peek`.
         row: row of the agent.
         arrays, lane_segments: of its compiled scene.
+        box_scale: share of their size with which objects touch.
     """
     number = int(state["contact_object"][row]) - 1
     if not 0 <= number < len(arrays["objects"]):
@@ -106,8 +111,8 @@ def contact_of(
     item = arrays["objects"][number]
     driver = int(state["contact_driver"][row])
     own, other = (
-        _body(state, row, "contact", arrays["objects"][state["object"][row]]),
-        _body(state, row, "other", item),
+        _body(state, row, "contact", arrays["objects"][state["object"][row]], box_scale),
+        _body(state, row, "other", item, box_scale),
     )
     kind = OBJECT_TYPES[item["type"]]
     parked = (
@@ -129,7 +134,7 @@ def contact_of(
     }
 
 
-def _body(state: State, row: int, name: str, item: Any) -> Body:
+def _body(state: State, row: int, name: str, item: Any, box_scale: float) -> Body:
     x, y, heading, speed = (
         float(state[f"{name}_{part}"][row]) for part in ("x", "y", "heading", "speed")
     )
@@ -139,8 +144,8 @@ def _body(state: State, row: int, name: str, item: Any) -> Body:
         y,
         heading + math.pi * backward,
         abs(speed),
-        float(item["length_m"]),
-        float(item["width_m"]),
+        box_scale * float(item["length_m"]),
+        box_scale * float(item["width_m"]),
     )
 
 

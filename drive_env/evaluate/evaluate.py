@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.config import EVALUATED_ON, HELD_OUT_SCENES, DriveConfig, sets_of
+from drive_env.evaluate import nuplan
 from drive_env.evaluate.against import (
     DRIVEN_BY_POLICIES,
     EPISODES,
@@ -47,6 +48,7 @@ from drive_env.evaluate.failures import SHOWN_FAILURES, add_agents, at_goal_of, 
 from drive_env.evaluate.intervals import cluster_interval, mean_interval, wilson
 from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
 from drive_env.prepare import prepare_scenes, remarks_on
+from drive_env.rules import remarks_on_rules
 from drive_env.scenes.reader import LeftOut
 from drive_env.scenes.schema import Floats
 from puffervec.contract.evaluation import (
@@ -157,6 +159,7 @@ class Outcome:
             tables={
                 "causes": causes_of(self.agents),
                 "contacts": contacts_of(self.agents),
+                "nuplan": nuplan.table_of(self.agents),
                 "failures": self.failures,
                 "agents": self.agents,
                 "left_out": [
@@ -228,6 +231,7 @@ def evaluate(
                         on_record,
                     )
     remarks = (
+        *remarks_on_rules(config),
         *remarks_on_empty(scenes.names, agents, config),
         *remarks_on_split(config),
         *remarks_on(prepared.left_out),
@@ -606,6 +610,7 @@ TASK = (
     "scenes", "split", "simplify_m", "window_s", "control", "control_ids",
     "others", "init_step", "max_steps", "goal_radius_m",
     "goal_behavior", "collision_behavior", "offroad_behavior", "next_goal_m",
+    "box_scale", "rules",
     "unknown_speed_limit_mps", "idm_speed_mps",
     "idm_headway_s", "idm_gap_m", "idm_acceleration_mps2", "idm_braking_mps2",
     "traffic_kinds",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drive_env.evaluate import nuplan
 from drive_env.evaluate.contacts import contact_of, id_of
 from drive_env.scenes import packed
 from drive_env.scenes.sceneset import SceneSet
@@ -35,7 +36,8 @@ def add_agents(
 ) -> None:
     """Add a row for each agent of an episode that has just ended.
 
-    The column `why` lists what was not flawless.
+    The column `why` lists what was not flawless. Under rules=nuplan a scene's only agent also gets
+    nuPlan's metrics.
 
     Args:
         seed, episode: numbers of the seed, and of the scene's episode over all seeds.
@@ -43,6 +45,12 @@ def add_agents(
     state = vec.peek(int(record["env"]))
     scene, rows = int(record["task"]), np.flatnonzero(state["slot"] == int(record["slot"]))
     head, arrays = scenes.scene(scene)
+    # The record's sum is the share of one agent where only one drives.
+    progress = (
+        float(record["values"][vec.spec.record_names.index("route_share")])
+        if vec.config.rules == "nuplan" and len(rows) == 1
+        else None
+    )
     for row in rows:
         agent = {
             name: values[row].item()
@@ -60,7 +68,9 @@ def add_agents(
                 "id": id_of(arrays["objects"], agent["object"]),
                 "cause": cause_of(agent),
                 "why": ", ".join(reasons_of(agent)),
-                **contact_of(state, int(row), arrays, int(head["segment_count"][0])),
+                **contact_of(
+                    state, int(row), arrays, int(head["segment_count"][0]), vec.config.box_scale
+                ),
                 "contact_step": agent["contact_step"] or None,
                 "departure_step": agent["departure_step"] or None,
                 "goal_step": agent["goal_step"] or None,
@@ -75,6 +85,7 @@ def add_agents(
                 "path_m": agent["path_sum"] / spans if spans else None,
                 "comfortable": agent["comfortable_spans"] / spans if spans else None,
                 **{name: agent[name] for name in PEAKS},
+                **(nuplan.metrics_of(agent, progress) if progress is not None else {}),
             }
         )
 

@@ -55,7 +55,8 @@ class NativeEnv:
             `Literal["near", "far"]`, is an int32 in C: the name's position in the list; numbers in
             the Literal are passed unchanged. Fields with `metadata={"python": True}` exist in
             Python only; `metadata={"was": NAME}` is the field's former name, which settings may
-            still use.
+            still use. `metadata={"implies": {VALUE: SETTINGS}}`: a user who sets the field to VALUE
+            also sets these other fields, except for those that are set in the same place.
         build: makes params and data from a config; may raise ConfigError or SceneError.
         evaluation: returns the env's own Evaluation (puffervec/contract/evaluation.py); called when
             one is requested. None: the env gets the evaluation that works for all envs.
@@ -156,7 +157,7 @@ class NativeEnv:
                 values[name] = _check_value(
                     self.name, known[name], _choices(self.config, known[name]), value
                 )
-        return self.config(**values)
+        return self.config(**implied(self.config, values), **values)
 
     def pack(self, config: Any) -> bytes:
         return pack_config(config)
@@ -214,6 +215,18 @@ def renamed(config: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     today = {f.metadata["was"]: f.name for f in dataclasses.fields(config) if "was" in f.metadata}
     return {today.get(name, name): value for name, value in settings.items()}
+
+
+def implied(config: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that settings of a dataclass imply for fields that they do not set.
+
+    A field's implications are in its `metadata={"implies": {VALUE: SETTINGS}}`.
+    """
+    values: dict[str, Any] = {}
+    for f in dataclasses.fields(config):
+        if isinstance(value := settings.get(f.name), str):
+            values |= f.metadata.get("implies", {}).get(value, {})
+    return {name: value for name, value in values.items() if name not in settings}
 
 
 def c_fields(config: type[Any]) -> list[dataclasses.Field[Any]]:

@@ -51,6 +51,7 @@ COVERING: list[dict[str, Any]] = [
         "offroad_behavior": "stop",
         "init_step": 2,
         "max_steps": 40,
+        "box_scale": 0.6,
     },
     {
         "goal_behavior": "respawn",

@@ -72,6 +72,7 @@ def test_every_field_has_bounds_and_a_sentence_of_help() -> None:
         "reward_ranges",
         "control_ids",
         "action_values",
+        "rules",
     }
     body = next(
         node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef)

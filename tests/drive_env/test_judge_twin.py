@@ -207,6 +207,7 @@ class Judge:
         self, twin: SceneTwin, was: Any, bodies: Any, o: int, row: int, before: State, after: State
     ) -> None:
         """Contacts that begin, by whose fault they are, and what is kept of the first one."""
+        was, bodies = was.shrunk(self.config.box_scale), bodies.shrunk(self.config.box_scale)
         own, faults, clear = bodies.at(o), 0, True
         counted, begun = int(after["faults"][row]) - int(before["faults"][row]), []
         for i, other in enumerate(bodies.object):

@@ -180,10 +180,10 @@ class SlotStep:
             self.clock - 1,
             {o: pose_of(before, row) for o, row in met.items()} | parked,
             self.config,
-        )
+        ).shrunk(self.config.box_scale)
         self.new = twin.bodies(
             self.clock, {o: pose_of(after, row) for o, row in met.items()} | parked, self.config
-        )
+        ).shrunk(self.config.box_scale)
 
     def check(self, rewards: np.ndarray, terminals: np.ndarray, truncations: np.ndarray) -> None:
         masks = self.judge.vec.halves[0].groups["agents"].masks
@@ -391,8 +391,8 @@ class SlotStep:
             q[0],
             q[1],
             pose_of(self.after, row)[2],
-            float(item["length_m"]),
-            float(item["width_m"]),
+            self.config.box_scale * float(item["length_m"]),
+            self.config.box_scale * float(item["width_m"]),
         )
         edges = self.twin.of_type["edges"]
         x, y, ux, uy, half = (
@@ -474,6 +474,7 @@ def follow(
             "offroad_behavior": "stop",
             "init_step": 2,
             "max_steps": 40,
+            "box_scale": 0.7,
         },
         pytest.param(
             {"goal_behavior": "respawn", "collision_behavior": "remove", "init_step": 1},

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Contacts of full-size oriented boxes: of agents with other objects and with road edges. Each pair
-// is checked once, and only if the circles around the two boxes touch, which is rare. In scenes
+// Contacts of oriented boxes: of agents with other objects and with road edges. The boxes have
+// box_scale of the objects' length and width, around the same centre. Each pair is checked once, and only if the circles around the two boxes touch, which is rare. In scenes
 // with levels (height.c) boxes touch only if their heights overlap too; for that each counts as at
 // least LEAST_HEIGHT_M tall, so that objects on one level stay in contact.
 //
@@ -48,9 +48,16 @@ PV_INLINE int boxes_touch(box a, box b) {
                b.half_width + a.half_length * s + a.half_width * c;
 }
 
-static box box_now(const drive_bodies* bodies, uint32_t i) {
-    return (box){bodies->x[i],           bodies->y[i],          bodies->cosine[i], bodies->sine[i],
-                 bodies->half_length[i], bodies->half_width[i], bodies->ground[i]};
+static box box_now(const drive_turn* turn, uint32_t i) {
+    const drive_bodies* bodies = &turn->scratch.bodies;
+    const float scale = turn->config->box_scale;
+    return (box){.x = bodies->x[i],
+                 .y = bodies->y[i],
+                 .cosine = bodies->cosine[i],
+                 .sine = bodies->sine[i],
+                 .half_length = scale * bodies->half_length[i],
+                 .half_width = scale * bodies->half_width[i],
+                 .ground = bodies->ground[i]};
 }
 
 // Returns whether the heights of bodies i and j overlap; always so in scenes with one level.
@@ -66,7 +73,7 @@ static int levels_touch(
 
 // Computes the body's box before this step. Returns 0 if it was not in the scene.
 static int box_before(const drive_turn* turn, uint32_t i, box* out) {
-    *out = box_now(&turn->scratch.bodies, i);
+    *out = box_now(turn, i);
     int32_t row = turn->scratch.bodies.row[i];
     if (row >= 0) {
         out->x = turn->scratch.old_x[row];
@@ -105,8 +112,8 @@ static int box_before(const drive_turn* turn, uint32_t i, box* out) {
 #define STRIP_M 0.1f
 
 // Returns the part of body i's box behind its front (way 1) or rear (way -1), `deep` metres of it.
-static box strip_of(const drive_bodies* bodies, uint32_t i, float way, float deep) {
-    box strip = box_now(bodies, i);
+static box strip_of(const drive_turn* turn, uint32_t i, float way, float deep) {
+    box strip = box_now(turn, i);
     float half = drive_min(0.5f * deep, strip.half_length),
           ahead = way * (strip.half_length - half);
     strip.x += ahead * strip.cosine;
@@ -128,10 +135,9 @@ static int is_at_fault(const drive_turn* turn, uint32_t i, uint32_t j) {
         return 0;
     if (other <= STANDS_MPS)
         return 1;
-    if (boxes_touch(strip_of(bodies, i, way, drive_abs(speed) * dt_s + STRIP_M),
-                    box_now(bodies, j)))
+    if (boxes_touch(strip_of(turn, i, way, drive_abs(speed) * dt_s + STRIP_M), box_now(turn, j)))
         return 1;
-    if (boxes_touch(strip_of(bodies, i, -way, other * dt_s + STRIP_M), box_now(bodies, j)))
+    if (boxes_touch(strip_of(turn, i, -way, other * dt_s + STRIP_M), box_now(turn, j)))
         return 0;
     return !drive_follows_lane(turn, (uint32_t)bodies->row[i]);
 }
@@ -147,8 +153,8 @@ static void keep_contact(const drive_turn* turn, uint32_t i, uint32_t j, int fau
     if (judged->contact_object[row])
         return;
     if (!box_before(turn, i, &a) || !box_before(turn, j, &b)) {
-        a = box_now(bodies, i);
-        b = box_now(bodies, j);
+        a = box_now(turn, i);
+        b = box_now(turn, j);
     }
     judged->contact_object[row] = bodies->object[j] + 1;
     judged->contact_driver[row] = other >= 0 || other == DRIVE_STANDING_ROW ? PV_DRIVE_BY_POLICY
@@ -167,7 +173,7 @@ static void keep_contact(const drive_turn* turn, uint32_t i, uint32_t j, int fau
 
 static void check_pair(drive_turn* turn, uint32_t i, uint32_t j, int moved) {
     const drive_bodies* bodies = &turn->scratch.bodies;
-    box a = box_now(bodies, i), b = box_now(bodies, j);
+    box a = box_now(turn, i), b = box_now(turn, j);
     if (!boxes_touch(a, b) || !levels_touch(turn, i, j, a.ground, b.ground))
         return;
     int begins = moved && !(box_before(turn, i, &a) && box_before(turn, j, &b) &&
@@ -239,7 +245,9 @@ static int edge_meets_box(const drive_turn* turn, uint32_t row, uint32_t s) {
     const drive_agents* agents = &turn->agents;
     const drive_scene* scene = &turn->scene;
     float c = agents->cosine[row], sn = agents->sine[row], half = scene->half[s];
-    float half_length = 0.5f * agents->length[row], half_width = 0.5f * agents->width[row];
+    const float half_scale = 0.5f * turn->config->box_scale;
+    float half_length = half_scale * agents->length[row],
+          half_width = half_scale * agents->width[row];
     float dx = scene->x[s] - agents->x[row], dy = scene->y[s] - agents->y[row];
     float ux = drive_abs(scene->ux[s] * c + scene->uy[s] * sn),
           uy = drive_abs(scene->uy[s] * c - scene->ux[s] * sn);

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from puffervec.contract.native import renamed
+from puffervec.contract.native import implied, renamed
 from puffervec.errors import ConfigError
 from puffervec.train.config import algorithms, schedules
 from puffervec.train.config import target as targets
@@ -698,20 +698,23 @@ def replace_from_table(instance: Any, table: Table, path: str) -> Any:
     """Return `instance` (a dataclass) with the table's values, checked against its type hints.
 
     Values that came from a preset of the instance (`unresolved`) are resolved again, since the
-    table may choose another preset.
+    table may choose another preset. Fields that the table implies (`implied`) are set too.
 
     Raises: ConfigError: names `path.key`.
     """
     hints = hints_of(instance)
     names = [field.name for field in dataclasses.fields(instance)]
-    changes = dict(getattr(instance, "unresolved", {}))
+    changes: dict[str, Any] = {}
     for name, value in table.items():
         (key,) = renamed(instance, {str(name).replace("-", "_"): value})
         if key not in names:
             raise ConfigError(f"unknown key {path}.{name}{suggest(key, names)}")
         changes[key] = convert(value, hints[key], f"{path}.{key}")
+    unresolved = getattr(instance, "unresolved", {})
     try:
-        return dataclasses.replace(instance, **changes)
+        return dataclasses.replace(
+            instance, **{**unresolved, **implied(instance, changes), **changes}
+        )
     except (TypeError, ValueError) as error:
         raise (
             error if isinstance(error, ConfigError) else ConfigError(f"[{path}]: {error}")
