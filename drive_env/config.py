@@ -46,6 +46,9 @@ def _bounds() -> dict[str, tuple[float, float]]:
     listed = lib.pv_drive_settings(count)[0 : count[0]]
     bounds = {ffi.string(item.name).decode(): (item.low, item.high) for item in listed} | {
         "simplify_m": (0.0, 2.0),
+        "placements": (0.0, 10_000.0),
+        "vehicles_per_km": (0.1, 200.0),
+        "placement_seed": (0.0, 2.0**31 - 1),
         "window_s": (0.0, MOST_WINDOW_S),
     }
     return {name: both for name, both in bounds.items() if name not in CHOICES}
@@ -390,6 +393,15 @@ class DriveConfig:
     the length of episodes, the boxes, and what goals and contacts do, as they have it; settings
     that are given with it win. docs/comparison.md lists the values.
     """
+
+    placements: int = field(default=0, metadata={"python": True})
+    """Scenes to make of the map of each scene, with vehicles placed at random on its lanes in place
+    of its objects; 0: scenes as they are logged. Maps without a log need it.
+    """
+    vehicles_per_km: float = field(default=8.0, metadata={"python": True})
+    """Placed vehicles per km of lane."""
+    placement_seed: int = field(default=0, metadata={"python": True})
+    """Seed of the placements. A run on placed vehicles is evaluated with another one."""
 
     # Settings of an instance that a preset filled in, with the values that the user passed.
     unresolved: ClassVar[Mapping[str, Any]] = {}

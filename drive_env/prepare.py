@@ -35,7 +35,7 @@ from drive_env.scenes.sceneset import SceneSet, join_scene_sets, write_scene_set
 from drive_env.scenes.schema import Scene
 from drive_env.scenes.stored import StoredScene
 from drive_env.scenes.windows import frames_in, windows_of
-from drive_env.sources import Item, Loaded, Source, sources_of
+from drive_env.sources import Item, Loaded, Placing, Source, sources_of
 from puffervec.errors import SceneError
 from puffervec.system.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.workers.process.parallel import each_on_all_cores
@@ -100,7 +100,7 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
         ConfigError: a scene has more agents than one env has rows.
     """
     settings = settings_of(config)
-    sources = sources_of(config.scenes, config.split)
+    sources = sources_of(config.scenes, config.split, placing_of(config))
     frames = frames_in(config.window_s)
     prepared = map_in_place(sources, config, settings)
     if prepared is None:
@@ -128,6 +128,13 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
         scenes.names,
     )
     return prepared
+
+
+def placing_of(config: DriveConfig) -> Placing | None:
+    """Return how vehicles are placed on the maps of the scenes; None if they drive as logged."""
+    if not config.placements:
+        return None
+    return Placing(config.placements, config.vehicles_per_km, config.placement_seed)
 
 
 def agents_in(scenes: SceneSet, config: DriveConfig) -> list[int]:

@@ -14,9 +14,9 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from drive_env.config import (
     STREET_SCENES,
     sets_of,
 )
-from drive_env.generate import generate, streets
+from drive_env.generate import generate, place, streets
 from drive_env.scenes.arrow_log import is_log, log_digest, read_log
 from drive_env.scenes.compile import CompileSettings
 from drive_env.scenes.reader import (
@@ -75,6 +75,7 @@ class Item:
         id: what its split depends on.
         identity: JSON-like; equal for equal content.
         load: reads it.
+        load_map: reads it as a map, on which nothing has to be drivable; None: with `load`.
         place: the folder or .pvs file that contains it, absolute; "" if it is generated.
     """
 
@@ -82,6 +83,22 @@ class Item:
     identity: Any
     load: Callable[[], Loaded]
     place: str = ""
+    load_map: Callable[[], Loaded] | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Placing:
+    """How vehicles are placed on maps (drive_env/generate/place.py).
+
+    Attributes:
+        count: scenes of each map.
+        per_km: vehicles per km of lane.
+        seed: of the draws.
+    """
+
+    count: int
+    per_km: float
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -100,8 +117,14 @@ class Source:
     compiled: Path | None = None
 
 
-def sources_of(scenes: str, split: str = "all") -> list[Source]:
+def sources_of(
+    scenes: str, split: str = "all", placing: Placing | None = None
+) -> list[Source]:
     """Return the sets that the setting `scenes` names, each with its scenes of a split.
+
+    Args:
+        placing: None: the scenes as they are; else each stands for `placing.count` scenes of placed
+            vehicles on its map.
 
     Raises:
         SceneError: there is no such folder or file, or none of its scenes belongs to the split.
@@ -115,8 +138,53 @@ def sources_of(scenes: str, split: str = "all") -> list[Source]:
                 f"{name}: none of its {len(items)} scenes is in the split {split}: use "
                 "--env.split all"
             )
+        if placing is not None:
+            kept, compiled = tuple(_placed_items(kept, placing)), None
         sources.append(Source(name, kept, weight, compiled))
     return sources
+
+
+def _placed_items(items: tuple[Item, ...], placing: Placing) -> Iterator[Item]:
+    """Yield `placing.count` scenes on the map of each item."""
+    draws = [place.PLACE_VERSION, placing.seed, placing.per_km]
+    for item in items:
+        own_map = Map(json.dumps(item.identity), item.load_map or item.load)
+        for number in range(placing.count):
+            yield Item(
+                item.id,
+                [item.identity, "placed", *draws, number],
+                functools.partial(load_placed, own_map, placing, number),
+                item.place,
+            )
+
+
+@dataclass(frozen=True)
+class Map:
+    """A map that is read once for all scenes on it; equal identities mean equal maps."""
+
+    identity: str
+    load: Callable[[], Loaded] = field(compare=False)
+
+
+@functools.lru_cache(maxsize=2)
+def _read_map(of: Map) -> Loaded:
+    return of.load()
+
+
+def load_placed(of: Map, placing: Placing, number: int) -> Scene | LeftOut:
+    """Read a map and place vehicles on it, or return why it cannot be used.
+
+    Raises:
+        SceneError: the file was replaced since it was listed.
+    """
+    loaded = _read_map(of)
+    if isinstance(loaded, LeftOut):
+        return loaded
+    scene = loaded if isinstance(loaded, Scene) else loaded[0].scene()
+    try:
+        return place.place(scene, placing.seed, number, placing.per_km)
+    except SceneError as error:
+        return LeftOut(Path(scene.name), str(error).removeprefix(f"{scene.name}: "))
 
 
 def split_of(scene_id: str) -> str:
@@ -175,7 +243,11 @@ def _items_of(name: str) -> tuple[list[Item], Path | None]:
             load = functools.partial(load_file, path, digest)
             return [
                 Item(
-                    id_of(name_of(path)), [name_of(path), digest], load, str(path.parent.absolute())
+                    id_of(name_of(path)),
+                    [name_of(path), digest],
+                    load,
+                    str(path.parent.absolute()),
+                    load_map=functools.partial(load, as_map=True),
                 )
             ], None
     except (OSError, RuntimeError) as error:  # name too long, no permission, ~user without a home
@@ -214,7 +286,7 @@ def _folder_items(folder: Path) -> list[Item]:
     digests = digests_of(folder, files)
     items: list[Item] = []
     for path in files:
-        place = str(path.parent.absolute())
+        folder_of = str(path.parent.absolute())
         if digests[path] in (COMPILED, RECORDS):
             list_items = _compiled_items if digests[path] == COMPILED else _record_items
             try:
@@ -226,13 +298,14 @@ def _folder_items(folder: Path) -> list[Item]:
                         id_of(path.name),
                         [path.name, reason],
                         functools.partial(LeftOut, path, reason),
-                        place,
+                        folder_of,
                     )
                 )
         else:
             load = functools.partial(load_file, path, digests[path], leave_out=True)
+            load_map = functools.partial(load, as_map=True)
             identity = [name_of(path), digests[path]]
-            items.append(Item(id_of(name_of(path)), identity, load, place))
+            items.append(Item(id_of(name_of(path)), identity, load, folder_of, load_map=load_map))
     return items
 
 
@@ -244,13 +317,13 @@ def _compiled_items(path: Path) -> list[Item]:
     """
     scenes = SceneSet(path)
     # The checksum is of the table, which has those of the scenes.
-    total, place = int(scenes.head["crc32"]), str(path.absolute())
+    total, file = int(scenes.head["crc32"]), str(path.absolute())
     return [
         Item(
             id_of(name),
             ["compiled", total, index],
             functools.partial(stored_scene, path, total, index),
-            place,
+            file,
         )
         for index, name in enumerate(scenes.names)
     ]
@@ -262,12 +335,14 @@ def _record_items(path: Path) -> list[Item]:
     Raises:
         SceneError, MissingExtraError: see `list_records`.
     """
-    place, stamp = str(path.absolute()), tuple(stamp_of(path))
+    file, stamp = str(path.absolute()), tuple(stamp_of(path))
     items = []
     for index, record in enumerate(records_of(path)):
         name = record_name(path, index)
         load = functools.partial(load_record, path, index, record, stamp)
-        items.append(Item(id_of(name), [name, record.length, record.checksum], load, place))
+        load_map = functools.partial(load, as_map=True)
+        identity = [name, record.length, record.checksum]
+        items.append(Item(id_of(name), identity, load, file, load_map=load_map))
     return items
 
 
@@ -281,17 +356,21 @@ def _stamped_records(path: Path, stamp: tuple[int, ...]) -> list[Record]:
     return list_records(path)
 
 
-def load_record(path: Path, index: int, record: Record, stamp: tuple[int, ...]) -> Scene | LeftOut:
+def load_record(
+    path: Path, index: int, record: Record, stamp: tuple[int, ...], as_map: bool = False
+) -> Scene | LeftOut:
     """Read a scene of a TFRecord file, or return why it cannot be used.
 
     Args:
         stamp: `stamp_of` the file when its records were listed.
+        as_map: nothing has to be drivable.
 
     Raises:
         SceneError: the file was replaced since.
     """
     try:
-        return check_drivable(read_scenario(path, index, record), f"{path}: record {index}")
+        scene = read_scenario(path, index, record)
+        return scene if as_map else check_drivable(scene, f"{path}: record {index}")
     except SceneError as error:
         if tuple(stamp_of(path)) != stamp:
             raise _replaced_error(path) from error
@@ -335,12 +414,15 @@ def _open_stamped(path: Path, stamp: tuple[int, ...]) -> SceneSet:
     return SceneSet(path)
 
 
-def load_file(path: Path, digest: str, leave_out: bool = False) -> Scene | LeftOut:
+def load_file(
+    path: Path, digest: str, leave_out: bool = False, as_map: bool = False
+) -> Scene | LeftOut:
     """Read the scene file with this digest.
 
     Args:
         leave_out: True returns a LeftOut for a file that cannot be used; `digest` may then be the
             reason why it could not be read.
+        as_map: nothing has to be drivable.
 
     Raises:
         SceneError: the file cannot be used (see `check_drivable`), or it was replaced since.
@@ -355,7 +437,8 @@ def load_file(path: Path, digest: str, leave_out: bool = False) -> Scene | LeftO
         data = read_bytes(path)
         if hashlib.sha256(data).hexdigest() != digest:
             raise _replaced_error(path)
-        return check_drivable(parse_scene(data, str(path), path.name), str(path))
+        scene = parse_scene(data, str(path), path.name)
+        return scene if as_map else check_drivable(scene, str(path))
     except SceneError as error:
         if not leave_out or isinstance(error, ReplacedError):
             raise

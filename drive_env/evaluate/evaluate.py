@@ -47,6 +47,7 @@ from drive_env.evaluate.envs import (
 from drive_env.evaluate.failures import SHOWN_FAILURES, add_agents, at_goal_of, medians_of
 from drive_env.evaluate.intervals import cluster_interval, mean_interval, wilson
 from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
+from drive_env.generate.generate import HELD_OUT_SEED
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.rules import remarks_on_rules
 from drive_env.scenes.reader import LeftOut
@@ -500,11 +501,14 @@ def _find_scene(names: list[str], agents: NDArray[np.int64], scene: int | str | 
 def held_out(config: DriveConfig) -> DriveConfig:
     """Return the config on which a run is evaluated.
 
-    Drivers under IDM are plain. A run on generated scenes is evaluated on the held-out ones, and a
-    run on the split "train" on "validation".
+    Drivers under IDM are plain. A run on generated scenes is evaluated on the held-out ones, a run
+    on the split "train" on "validation", and one on placed vehicles on other placements.
     """
     if config.traffic_kinds:
         config = dataclasses.replace(config, traffic_kinds="")
+    if config.placements:
+        seed = (config.placement_seed + HELD_OUT_SEED) % 2**31
+        config = dataclasses.replace(config, placement_seed=seed)
     kinds = [name.partition(":")[0] for name, _ in sets_of(config.scenes)]
     if all(kind in EVALUATED_ON for kind in kinds):
         others = dict.fromkeys(EVALUATED_ON[kind] for kind in kinds)
@@ -610,7 +614,7 @@ TASK = (
     "scenes", "split", "simplify_m", "window_s", "control", "control_ids",
     "others", "init_step", "max_steps", "goal_radius_m",
     "goal_behavior", "collision_behavior", "offroad_behavior", "next_goal_m",
-    "box_scale", "rules",
+    "box_scale", "rules", "placements", "vehicles_per_km", "placement_seed",
     "unknown_speed_limit_mps", "idm_speed_mps",
     "idm_headway_s", "idm_gap_m", "idm_acceleration_mps2", "idm_braking_mps2",
     "traffic_kinds",

@@ -57,8 +57,8 @@ def pack_lanes(
         SceneError: so many lanes lie in one spot, or so many are connected, that comparing them
             would take too long.
     """
-    known = any(item.road.links is not None for item in lanes)
-    exits, entries = _links_of(name, lanes) if known else _match_ends(name, lanes)
+    known = has_links(lanes)
+    exits, entries = connect(name, lanes)
     left, right = _neighbours(name, segments, len(lanes))
     records = np.zeros(len(lanes), dtype=packed.LANE)
     number = _numbers(lanes)
@@ -88,6 +88,19 @@ def pack_lanes(
             for side in ("left", "right"):
                 record[side] = number.get(getattr(item.road.links, side), record[side])
     return records, np.array(links, dtype=np.uint16), not known
+
+
+def has_links(lanes: list[Polyline]) -> bool:
+    """Return whether the file has connections of these lanes."""
+    return any(item.road.links is not None for item in lanes)
+
+
+def connect(name: str, lanes: list[Polyline]) -> tuple[Links, Links]:
+    """Return the exits and the entries of each lane, as indices of lanes.
+
+    Arguments and errors are those of `pack_lanes`.
+    """
+    return _links_of(name, lanes) if has_links(lanes) else _match_ends(name, lanes)
 
 
 def _lengths(lanes: list[Polyline]) -> list[float]:
