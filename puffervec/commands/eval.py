@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from puffervec.commands.beside import find_other, side_by_side, split_request
+from puffervec.commands.comparison import find_other, side_by_side, split_request
 from puffervec.commands.players import (
     PlayerRequest,
     add_player,

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train eval`, and what stands beside a run (puffervec/commands/beside.py)."""
+"""`puffer-train eval`, and comparisons (puffervec/commands/comparison.py)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from drive_env.generate import generate
-from puffervec.commands import beside, cli
-from puffervec.commands.beside import describe_difference, describe_overlap
+from puffervec.commands import cli, comparison
+from puffervec.commands.comparison import describe_difference, describe_overlap
 from puffervec.commands.eval import EvalRequest, choose_parts, parse, run_evaluation
 from puffervec.contract.evaluation import Interval, Report, Row
 from puffervec.errors import ConfigError, PuffervecError
@@ -75,12 +75,12 @@ def test_baselines_and_a_checkpoint_stand_beside_a_run(
     run_evaluation(request)
     out = capsys.readouterr().out
     assert (
-        "beside: 4" in out
+        "comparison: 4" in out
         and "log: score" in out
         and "intervals" in out
         and "all 2 episodes of each scene are equal" in out
     )
-    with (tmp_path / "a.beside.csv").open() as file:
+    with (tmp_path / "a.comparison.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert [line["driver"] for line in lines] == [str(run), "lane-follow", "log", checkpoint]
     assert {**lines[0], "driver": ""} == {**lines[3], "driver": ""} and lines[0]["score_low"] != ""
@@ -92,7 +92,7 @@ def test_baselines_and_a_checkpoint_stand_beside_a_run(
     )
     run_evaluation(of_env)
     assert [
-        row["driver"] for row in json.loads((tmp_path / "b.json").read_text())["tables"]["beside"]
+        row["driver"] for row in json.loads((tmp_path / "b.json").read_text())["tables"]["comparison"]
     ] == ["log", checkpoint]
 
 
@@ -144,7 +144,7 @@ def test_scores_are_compared_part_by_part() -> None:
     assert [describe_difference(own, "old", other) for other in others] == ["", ""]
     assert (
         describe_difference(Report(own.rows, score="score"), "old", old) == ""
-        and doctest.testmod(beside).failed == 0
+        and doctest.testmod(comparison).failed == 0
     )
 
 

@@ -56,7 +56,7 @@ def test_an_actor_of_the_users_is_a_baseline(
     assert cli.main(command.split()) == 0
     printed, written = capsys.readouterr().out, json.loads((here / "out.json").read_text())
     assert "seed 5" in printed and "cartpole: own_drivers:Idle" in printed
-    assert written["policy"] == "own_drivers:Idle" and len(written["tables"]["beside"]) == 2
+    assert written["policy"] == "own_drivers:Idle" and len(written["tables"]["comparison"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -105,5 +105,5 @@ def test_the_driver_of_the_page_drives(here: Path, capsys: pytest.CaptureFixture
     (here / "my_drivers.py").write_text(driver)
     command = "eval drive --baseline my_drivers:Straight,stop --scenes generated:4 --json out.json"
     assert cli.main(command.split()) == 0
-    own, stop = json.loads((here / "out.json").read_text())["tables"]["beside"]
+    own, stop = json.loads((here / "out.json").read_text())["tables"]["comparison"]
     assert own["driver"] == "my_drivers:Straight" and own["goal"] > stop["goal"]

@@ -8,7 +8,7 @@ import datetime
 import re
 from pathlib import Path
 
-from puffervec.commands.beside import find_other, side_by_side, split_request
+from puffervec.commands.comparison import find_other, side_by_side, split_request
 from puffervec.commands.eval import EvalRequest, adapt_config, evaluate
 from puffervec.commands.players import add_player, find_player, is_env, player_fields
 from puffervec.commands.verb import StopSignals, Verb
@@ -50,7 +50,7 @@ def write_report(
         raise ConfigError(f"{request.target} is an env: give the folder of a run")
     if out is not None and out.suffix.lower() != ".html":
         raise ConfigError(f"--out {out}: the name must end in .html")
-    alone, beside = split_request(request)
+    alone, compared = split_request(request)
     player = find_player(alone, lambda config: adapt_config(config, request))
     if player.folder is None:
         raise ConfigError(f"{request.target} is not in a run folder: give the folder of a run")
@@ -58,8 +58,8 @@ def write_report(
     _refuse(path)
     own, native = own_evaluation(config.target), native_env(config.target)
     if request.baseline is None:
-        beside = list(own.compared) if own is not None else ["random"]
-    others = [find_other(request, who, player) for who in beside if compare]
+        compared = list(own.compared) if own is not None else ["random"]
+    others = [find_other(request, who, player) for who in compared if compare]
     report = evaluate(config, own, player.actor, request)
     if others:
         baselines = [

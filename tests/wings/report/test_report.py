@@ -100,10 +100,10 @@ def test_it_in_a_browser(browser: Browser, report: Path, a_run: Path) -> None:
     )
     row = data["evaluation"]["rows"][0]
     cells = dict(zip(page.texts(".report th"), page.texts(".report td"), strict=False))
-    random = data["evaluation"]["tables"]["beside"][1]
+    random = data["evaluation"]["tables"]["comparison"][1]
     assert (
         random["driver"] == "random"
-        and data["evaluation"]["tables"]["beside"][0]["driver"] == "first"
+        and data["evaluation"]["tables"]["comparison"][0]["driver"] == "first"
     )
     assert page.texts(".headline div") == [
         f"{name}: return {one['return']:.2f} [{one['return_95'][0]:.2f}, {one['return_95'][1]:.2f}]"

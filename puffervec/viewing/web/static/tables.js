@@ -137,7 +137,7 @@ function reportTables(report, more = null) {
         node.push(
             element(
                 "details",
-                {class: "further", open: name === "beside"},
+                {class: "further", open: name === "comparison"},
                 element("summary", {}, `${name}: ${rows.length}`),
                 lines,
             ),

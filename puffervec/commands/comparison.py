@@ -26,7 +26,7 @@ from puffervec.errors import ConfigError
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import own_evaluation
 
-TABLE, WHO = "beside", "driver"  # Keys of the JSON file.
+TABLE, WHO = "comparison", "driver"  # Keys of the JSON file.
 
 
 def split_request(request: PlayerRequest) -> tuple[PlayerRequest, list[str]]:
