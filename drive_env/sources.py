@@ -117,9 +117,7 @@ class Source:
     compiled: Path | None = None
 
 
-def sources_of(
-    scenes: str, split: str = "all", placing: Placing | None = None
-) -> list[Source]:
+def sources_of(scenes: str, split: str = "all", placing: Placing | None = None) -> list[Source]:
     """Return the sets that the setting `scenes` names, each with its scenes of a split.
 
     Args:

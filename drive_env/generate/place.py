@@ -158,9 +158,7 @@ def edges_of(scene: Scene) -> tuple[Floats, Floats]:
     )
 
 
-def draw_vehicle(
-    rng: np.random.Generator, lanes: list[Lane], shares: Floats
-) -> Vehicle | None:
+def draw_vehicle(rng: np.random.Generator, lanes: list[Lane], shares: Floats) -> Vehicle | None:
     """Draw a vehicle on a lane; None if the lanes end too soon after its place.
 
     Args:

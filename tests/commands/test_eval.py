@@ -92,7 +92,8 @@ def test_baselines_and_a_checkpoint_stand_beside_a_run(
     )
     run_evaluation(of_env)
     assert [
-        row["driver"] for row in json.loads((tmp_path / "b.json").read_text())["tables"]["comparison"]
+        row["driver"]
+        for row in json.loads((tmp_path / "b.json").read_text())["tables"]["comparison"]
     ] == ["log", checkpoint]
 
 
