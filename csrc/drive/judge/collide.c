@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: MIT
 //
 // Contacts of oriented boxes: of agents with other objects and with road edges. The boxes have
-// box_scale of the objects' length and width, around the same centre. Each pair is checked once, and only if the circles around the two boxes touch, which is rare. In scenes
-// with levels (height.c) boxes touch only if their heights overlap too; for that each counts as at
-// least LEAST_HEIGHT_M tall, so that objects on one level stay in contact.
+// box_scale of the objects' length and width, around the same centre. Each pair is checked once,
+// and only if the circles around the two boxes touch, which is rare. In scenes with levels
+// (height.c) boxes touch only if their heights overlap too; for that each counts as at least
+// LEAST_HEIGHT_M tall, so that objects on one level stay in contact.
 //
 // A contact counts in the step in which it begins. Whether a pair touched before is computed again
 // from the poses before the step. So nothing has to be saved, and hitting a second car counts while
