@@ -134,7 +134,7 @@ def contact_of(
     }
 
 
-def _body(state: State, row: int, name: str, item: Any, box_scale: float) -> Body:
+def _body(state: State, row: int, name: str, item: Any, box_scale: float = 1.0) -> Body:
     x, y, heading, speed = (
         float(state[f"{name}_{part}"][row]) for part in ("x", "y", "heading", "speed")
     )

@@ -500,7 +500,7 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
         seen = follow(vec, scenes, 60, seed=3, bias=0.3)
     assert (
         seen["moves"] > 500
-        and seen["contacts"] > 20
+        and seen["contacts"] > (20 if vec.config.box_scale == 1 else 5)
         and seen["departures"] > 5
         and seen["goals"] > 3
     )

@@ -44,7 +44,7 @@ class ReportPage {
             measure = score || "return";
         const parts = total ? [total] : rows,
             first = Object.keys(rows[0] || {})[0],
-            others = (tables?.beside || []).slice(parts.length);
+            others = (tables?.comparison || []).slice(parts.length);
         const sentence = (row, name) =>
             element(
                 "div",
