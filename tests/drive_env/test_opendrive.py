@@ -403,7 +403,9 @@ def test_a_map_is_converted_and_drawn_but_not_driven(
     (reason,) = json.loads(capsys.readouterr().out)["failed"].values()
     assert "a map without agents is driven with --env.placements" in reason
     for path in (folder, folder / "town.xodr.gz", packed, plain):
-        with pytest.raises(SceneError, match="a map without agents is driven with --env.placements") as error:
+        with pytest.raises(
+            SceneError, match="a map without agents is driven with --env.placements"
+        ) as error:
             prepare_scenes(DriveConfig(scenes=str(path)))
         assert "\n" not in str(error.value)
 
