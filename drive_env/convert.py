@@ -303,6 +303,7 @@ def settings_for(task: Task, rules: Rules) -> CompileSettings:
 
 def convert_one(task: Task, rules: Rules) -> Conversion:
     """Convert one scene, in any process. A scene that cannot be converted yields an error text."""
+    source: Scene | StoredScene
     try:
         if rules.format == "pvs" and task.index is not None and task.compiled:
             stored = open_cached(task.path)[task.index]

@@ -312,9 +312,9 @@ class _Log:
         given = np.array(track.rows)
         lost = np.isnan(given[:, 4:]).any(axis=1)
         if lost.any():
-            motion = np.zeros((len(given), 2))
+            motion: Floats = np.zeros((len(given), 2))
             if len(given) > 1:
-                motion = np.gradient(given[:, :2], times_s[track.frames], axis=0)
+                motion = np.asarray(np.gradient(given[:, :2], times_s[track.frames], axis=0))
             given[lost, 4:] = motion[lost]
         if flat:
             given[:, 2] = 0.0

@@ -149,7 +149,7 @@ class _Light:
         """Return the states of frames, (frames,)."""
         ends = np.cumsum(self.durations)
         steps = (np.arange(frames) - self.offset) % ends[-1]
-        return self.states[np.searchsorted(ends, steps, side="right")]
+        return np.asarray(self.states[np.searchsorted(ends, steps, side="right")])
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ def parse_commonroad(root: Part, parts: Iterator[Part], source: str, name: str) 
     if version not in VERSIONS:
         head.fail("commonRoadVersion", f"one of {', '.join(VERSIONS)}", version)
     raw_s = number_of(head, root.element.get("timeStepSize"), "timeStepSize")
-    step_s = step_of(head, np.arange(2) * raw_s, "timeStepSize")
+    step_s = step_of(head, np.array([0.0, raw_s]), "timeStepSize")
     found = _Scenario(raw_s)
     for part in parts:
         element = part.element
@@ -650,9 +650,9 @@ def _completed(steps: NDArray[np.int64], states: Floats, found: _Scenario) -> Fl
     A missing heading is the direction of motion, a missing speed follows from the positions.
     """
     place, heading, along, across = states[:, :3], states[:, 3], states[:, 4], states[:, 5]
-    motion = np.zeros((len(steps), 2))
+    motion: Floats = np.zeros((len(steps), 2))
     if len(steps) > 1:
-        motion = np.gradient(place[:, :2], steps * found.step_s, axis=0)
+        motion = np.asarray(np.gradient(place[:, :2], steps * found.step_s, axis=0))
     lost = np.isnan(heading)
     found.left_out["states without a heading (the direction of motion is used)"] += int(lost.sum())
     heading = np.where(lost, np.arctan2(motion[:, 1], motion[:, 0]), heading)

@@ -25,6 +25,7 @@ STEP_M, PROBE_M, GAP_M, LEVEL_M = 0.5, 0.25, 4.0, 3.0
 PLACE_M = np.array([0.1, 0.1, 1.0])  # pieces this close lie in one place
 MAX_COMPARED = 2_000_000_000  # pairs of probes and corners of surfaces, about half a minute
 AT_A_TIME = 2_000_000
+PIECE = 16  # pairs of points of a strip that are compared together
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,7 @@ def _covered(probes: Floats, strips: Sequence[Strip]) -> tuple[NDArray[np.bool_]
     order = np.argsort(probes[:, 0], kind="stable")
     x = probes[order, 0]
     compared = 0
-    for strip in strips:
-        ring = np.concatenate([strip.left_m, strip.right_m[::-1]])
+    for ring in (ring for strip in strips for ring in _rings(strip)):
         low, high = ring.min(axis=0), ring.max(axis=0)
         low[2], high[2] = low[2] - LEVEL_M, high[2] + LEVEL_M
         first, end = np.searchsorted(x, low[0], "left"), np.searchsorted(x, high[0], "right")
@@ -141,6 +141,16 @@ def _covered(probes: Floats, strips: Sequence[Strip]) -> tuple[NDArray[np.bool_]
             some = near[begin : begin + max(1, AT_A_TIME // len(ring))]
             covered[some] = _inside(probes[some, :2], ring[:, :2])
     return covered, compared
+
+
+def _rings(strip: Strip) -> list[Floats]:
+    """Return the polygon of a strip, (n, 3), or several of a long one, with smaller boxes."""
+    left, right = strip.left_m, strip.right_m
+    starts = range(0, len(left) - 1, PIECE) if len(left) == len(right) else [0]
+    size = PIECE if len(left) == len(right) else max(len(left), len(right))
+    return [
+        np.concatenate([left[at : at + size + 1], right[at : at + size + 1][::-1]]) for at in starts
+    ]
 
 
 def _inside(places: Floats, ring: Floats) -> NDArray[np.bool_]:
