@@ -125,29 +125,43 @@ class Watch(Dashboard):
             self.trainer.request_stop()
 
 
-def score_sample(run: runs.Run, options: argparse.Namespace, seed: int) -> dict[str, Any]:
-    """Train for --minutes, then evaluate the policies of all times on all sets of scenes."""
+def train(
+    config: TrainConfig, times: Sequence[float], metric: str
+) -> tuple[Watch, dict[str, Any], Callable[[Moment], Actor]]:
+    """Train until the last of the times, in minutes.
+
+    Returns:
+        The watch with the moments, facts about the run, and a function that returns the driver of
+        a moment, which takes the most probable actions.
+    """
     with tempfile.TemporaryDirectory(prefix="puffervec-score-") as folder:
-        config = runs.config_of(run, options.device, 60 * options.minutes, seed).merged(
-            {"log": {"folder": folder}}
-        )
-        if options.scenes is not None:
-            config = config.merged({"env": {"scenes": options.scenes}})
-        watch = Watch(times_of(options), run.metric)
-        with Trainer(config, dashboard=watch) as trainer:
+        watch = Watch(times, metric)
+        with Trainer(config.merged({"log": {"folder": folder}}), dashboard=watch) as trainer:
             watch.trainer = trainer
-            facts = runs.facts_of(trainer)
-            start_s = watch.clock() - watch.begin
+            facts = {"facts": runs.facts_of(trainer), "start_s": watch.clock() - watch.begin}
             trainer.train()
             device, rows = trainer.device, policy_rows(trainer.vec.spec, trainer.config)
+    return watch, facts, functools.partial(actor_of, device=device, rows=rows)
+
+
+def actor_of(moment: Moment, device: Any, rows: Mapping[str, PolicyRows]) -> Actor:
+    """Return the driver of a moment, which takes the most probable actions."""
+    return ev.PolicyActor(moment.policies, device, deterministic=True, seed=SEED, rows=rows)
+
+
+def score_sample(run: runs.Run, options: argparse.Namespace, seed: int) -> dict[str, Any]:
+    """Train for --minutes, then evaluate the policies of all times on all sets of scenes."""
+    config = runs.config_of(run, options.device, 60 * options.minutes, seed)
+    if options.scenes is not None:
+        config = config.merged({"env": {"scenes": options.scenes}})
+    watch, facts, driver = train(config, times_of(options), run.metric)
     sets = scene_sets(config, options.real)
     return {
-        "facts": facts,
         "seed": seed,
         "trained_on": without_paths(config.env.scenes),
-        "start_s": start_s,
+        **facts,
         "moments": [
-            moment_row(moment, config, sets, device, rows, options.episodes)
+            moment_row(moment, driver(moment), config, sets, options.episodes)
             for moment in watch.moments
         ],
         "baselines": baseline_rows(options, config, sets),
@@ -236,17 +250,15 @@ def without_paths(scenes: str) -> str:
 
 def moment_row(
     moment: Moment,
+    actor: Actor,
     config: TrainConfig,
     sets: Mapping[str, str],
-    device: Any,
-    rows: Mapping[str, PolicyRows],
     episodes: int,
 ) -> dict[str, Any]:
     """Evaluate a moment, with the most probable actions and without shaping rewards.
 
     Rates have 95 % intervals over scenes.
     """
-    actor = ev.PolicyActor(moment.policies, device, deterministic=True, seed=SEED, rows=rows)
     evaluations = {name: evaluate(actor, config, scenes, episodes) for name, scenes in sets.items()}
     return {
         "minutes": moment.minutes,
@@ -395,7 +407,8 @@ def sample_checkpoints(folder: Path, options: argparse.Namespace) -> dict[str, A
             line.get("env/score"),
             dict(policies),
         )
-        moments.append(moment_row(moment, config, sets, device, rows, options.episodes))
+        actor = actor_of(moment, device, rows)
+        moments.append(moment_row(moment, actor, config, sets, options.episodes))
         facts = (
             runs.floats_of(spec),
             sum(p.numel() for policy in policies.values() for p in policy.parameters()),
