@@ -13,6 +13,7 @@ it.
 |           | `planned_calls(policy, args)`                             | `profile --ablation`    |
 | sharded   | `share_columns(name, policy, ranks)`                      | `train.tensor_parallel` |
 | ray       | `trainer_class()`                                         | `ray.address`           |
+| evaluations | `check(config)`, `evaluations(config, folder, note)`     | `eval.every_s`          |
 | warpdrive | `read(path, target)`                                      | `--warpdrive`           |
 | any       | `VERB`, a `puffervec.commands.verb.Verb`                  | `puffer-train NAME`     |
 

@@ -28,6 +28,7 @@ CORE_TESTS = (
 # By wing: arguments of `puffer-train` that need it, and the setting that the error names.
 ASKING = {
     "plan": (("cartpole", "--train.plan", "arena"), "train.plan"),
+    "evaluations": (("cartpole", "--eval.every-s", "5"), "eval.every_s"),
     "ray": (("cartpole", "--ray", "local"), "ray.address"),
     "warpdrive": (("--warpdrive", "x.yaml"), "--warpdrive"),
 }

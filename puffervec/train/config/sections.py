@@ -38,7 +38,7 @@ SEEDS = 2**62  # Ranks and resumed runs add to the seed, and torch takes 64 bits
 MOST_LAYERS = 16  # Cells of memory. The limits exist since a checkpoint may contain any number.
 MOST_BLOCKS = 256  # Blocks per stage of a ConvNeXt.
 MOST_WIDTHS, WIDEST = 64, 2**20  # Layers of a network, and units per layer.
-SECTIONS = ("env", "vec", "train", "policy", "policies", "ray", "log")
+SECTIONS = ("env", "vec", "train", "policy", "policies", "eval", "ray", "log")
 # Settings of train that all policies of a run share; [policies.NAME] may contain the others.
 OF_THE_RUN = frozenset(
     (
@@ -357,6 +357,36 @@ class PolicySettings:
 
 
 @dataclasses.dataclass(frozen=True)
+class EvalSection:
+    """Settings of evaluations while the run trains."""
+
+    every_s: float = 0.0
+    """Seconds from the start of one evaluation to the next; 0: none while the run trains. Each
+    evaluates a checkpoint in a separate process at a low priority.
+    """
+    suites: tuple[str, ...] = ()
+    """Suites of `puffer-train eval` to evaluate; empty: the env's own evaluation. With several, a
+    checkpoint's score is their mean.
+    """
+    episodes: int = 0  # Number of episodes, as `puffer-train eval` counts them; 0: its default.
+    metric: str = ""
+    """Column of an evaluation's total that rates checkpoints, the highest being best; empty: the
+    score of the evaluation.
+    """
+    patience: int = 0
+    """Number of evaluations in a row without a better checkpoint after which the run ends; 0: it
+    never ends for that.
+    """
+
+    def check(self) -> None:
+        """Raise ConfigError for values that cannot work."""
+        for name in ("every_s", "episodes", "patience"):
+            value = getattr(self, name)
+            if not 0 <= value < math.inf:
+                raise ConfigError(f"eval.{name} is {value!r}: must be 0 or more")
+
+
+@dataclasses.dataclass(frozen=True)
 class LogSection:
     """Settings of the run's files and of its output."""
 
@@ -393,6 +423,7 @@ class TrainConfig:
     policy: PolicySection = PolicySection()
     policies: Mapping[str, Table] = dataclasses.field(default_factory=dict)
     """Settings of single policies by name, where they differ from train and policy."""
+    eval: EvalSection = EvalSection()
     ray: RaySection = RaySection()
     log: LogSection = LogSection()
     creator: Callable[..., Any] | None = None
@@ -562,6 +593,7 @@ class TrainConfig:
         """Raise ConfigError for values that cannot work, as far as known without making the env."""
         _check_whole("log", self.log)
         _check_whole("ray", self.ray)
+        self.eval.check()
         self.ray.check()
         self.ray.check_with(
             self.train, (self.of_policy(name).train.algorithm for name in ("", *self.policies))

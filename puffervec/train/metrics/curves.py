@@ -27,6 +27,7 @@ from puffervec.train.metrics.keys import (
     ELAPSED_S,
     ENV,
     EPISODE,
+    EVAL,
     LOSSES,
     METRICS,
     OTHER_FIGURES,
@@ -64,6 +65,7 @@ APART = {
         "final_eval",
     },
     "vec": {"backend", "num_workers", "num_buffers", "split", "timeout_s"},
+    "eval": {"every_s", "suites", "episodes", "metric", "patience"},
 }
 
 
@@ -262,7 +264,9 @@ def _usual(series: Sequence[Series], keys: Sequence[str]) -> list[tuple[str, ...
     first = [tuple(rates)] if len(series) == 1 and rates else [(key,) for key in rates]
     rest = [(key,) for key in records if key not in rates]
     episodes = [(key,) for key in usual if key.startswith(EPISODE)]
-    return [*first, *episodes, *rest, *((key,) for key in usual if (key,) not in episodes), (TIME,)]
+    scores = [(key,) for key in keys if key.startswith(EVAL) and key.endswith("score")]
+    others = [(key,) for key in usual if (key,) not in episodes]
+    return [*scores, *first, *episodes, *rest, *others, (TIME,)]
 
 
 def _scale(series: Sequence[Series], keys: tuple[str, ...]) -> tuple[str, bool]:

@@ -18,7 +18,7 @@ import dataclasses
 
 from puffervec.contract.training import RETURN
 
-ENV, EPISODE, LOSSES = "env/", "episode/", "losses/"
+ENV, EPISODE, EVAL, LOSSES = "env/", "episode/", "eval/", "losses/"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +79,14 @@ _declare(
     "mean over the same episodes of what the env records; Python envs: mean of the numbers in "
     "their infos",
     "if the env records any",
+)
+
+_declare(
+    f"{EVAL}*",
+    "the evaluation's",
+    "total of an evaluation while the run trains, by column; with several `eval.suites` by suite "
+    "and column. `eval/of_step`: agent-steps of the evaluated checkpoint",
+    "with `eval.every_s`, when an evaluation has ended",
 )
 
 _BOTH, _PPO = "with `train.algorithm ppo` and `a2c`", "with `train.algorithm ppo`"

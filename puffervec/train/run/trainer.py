@@ -33,6 +33,7 @@ from typing import Any
 
 from torch import nn
 
+from puffervec.doors import door
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import (
@@ -110,6 +111,8 @@ class Trainer:
         """
         ranks = ranks or from_environment(config.train.rank_timeout_s)
         self._check(config, ranks)
+        if config.eval.every_s:
+            door("evaluations", "eval.every_s").check(config)
         setup, found = set_up(config, policies or {}, checkpoint, folder, ranks, policy_map)
         self.config, self.ranks, self.device, self.chosen = (
             setup.run.config,
@@ -120,6 +123,7 @@ class Trainer:
         self.counters = Counters()
         self.stop_requested = False
         self._opponents = setup.opponents
+        self._evaluations: Any = None  # of checkpoints while the run trains
         self._open = contextlib.ExitStack()  # closes the parts in reverse order
         self.folder = setup.run_folder()
         try:
@@ -195,6 +199,10 @@ class Trainer:
         self.reporting.restart(self._totals())
         for note in notes:
             self.reporting.note(note)
+        if setup.run.config.eval.every_s and self.ranks.first:
+            evaluations = door("evaluations", "eval.every_s").evaluations
+            self._evaluations = evaluations(setup.run.config, self.folder, self.reporting.note)
+            self._open.callback(self._evaluations.close)
 
     # ---- collect, update, save -------------------------------------------------------------------
 
@@ -256,6 +264,8 @@ class Trainer:
             losses: of the last update.
         """
         values = {**self._rates(), **self.collector.means(), **losses}
+        if self._evaluations is not None:
+            values |= self._evaluations.poll()
         return self.reporting.report(self.counters, self._totals(), values, self.progress)
 
     def save(self) -> Path:
@@ -289,25 +299,35 @@ class Trainer:
         # Without work since the last report, the time since then was not training time.
         if self._totals() == self.reporting.totals:
             self.reporting.restart(self._totals())
-        while not self.ranks.agree(self.stop_requested or self.progress() >= 1.0)[0]:
+        while not self.ranks.agree(self._ends())[0]:
             if not self.collect():
                 break
             metrics = self.report(self.update())
-            if self.ranks.broadcast_object(self.saver.due() and not self.stop_requested):
-                self._try_save()
+            evaluate = self._evaluations is not None and self._evaluations.due()
+            due = self.saver.due() or evaluate
+            if self.ranks.broadcast_object(due and not self.stop_requested):
+                checkpoint = self._try_save()
+                if evaluate and checkpoint is not None:
+                    self._evaluations.start(checkpoint, self.counters.agent_steps)
         if self.saver.updates != self.counters.updates:
             self.save()
         self.reporting.flush()
         return metrics
 
-    def _try_save(self) -> None:
+    def _ends(self) -> bool:
+        """Return whether a stop was requested, the budget is used up or no evaluation improves."""
+        exhausted = self._evaluations is not None and self._evaluations.exhausted
+        return self.stop_requested or exhausted or self.progress() >= 1.0
+
+    def _try_save(self) -> Path | None:
         """Save, or note the failure: a full disk must not end a run that can still learn."""
         try:
-            self.save()
+            return self.save()
         except (OSError, ConfigError) as error:
             self.saver.postpone()
             interval_s = self.config.log.checkpoint_interval_s
             self.reporting.note(f"{error}; the run goes on and tries again in {interval_s:g} s")
+            return None
 
     def _diverged(self, bad: list[str], losses: Mapping[str, float]) -> Diverged:
         path = self.folder / (

@@ -16,7 +16,6 @@ import asyncio
 import contextlib
 import os
 import re
-import shutil
 import signal
 import sys
 import time
@@ -25,6 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from puffervec.system.background import (
+    IDLE_NICE,
+    ONE_THREAD,
+    background_command,
+    set_session_nice,
+)
 from puffervec.train.metrics.tables import PROGRESS
 from puffervec.viewing.web.board import CHECKPOINTS, Run, newest_checkpoint
 
@@ -34,11 +39,9 @@ MOST_AUTO_REPLAYS = 2  # kept of a run
 FAILED_WAITS = 10
 MOST_TRIES = 3  # of a job whose checkpoint the run has removed before it was read
 # Next to a process of niceness 0 on the same core: a quarter of it, and a seventieth.
-ASKED_NICE, AUTO_NICE = 5, 19
-IDLE_DISK = ("ionice", "-c", "3")  # runs a command that uses disks only while nothing else does
+ASKED_NICE, AUTO_NICE = 5, IDLE_NICE
 MOST_ERROR_CHARS = 4000  # of the output of a failed job
 LONGEST_LINE = 1 << 16
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _PROGRESS = re.compile(rf"{PROGRESS} (\w+) ([01]\.\d+)")
 
 
@@ -248,24 +251,6 @@ def _kill(process: asyncio.subprocess.Process) -> None:
     """End a process and all that it started, which form a session."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-def background_command(nice: int) -> list[str]:
-    """Return the words before a command that run it at a niceness.
-
-    At the highest niceness it also uses disks only when they are idle.
-    """
-    words = [("nice", "-n", str(nice)), *([IDLE_DISK] if nice == AUTO_NICE else [])]
-    return [word for command in words if shutil.which(command[0]) for word in command]
-
-
-def set_session_nice(pid: int, nice: int) -> None:
-    """Set the niceness of a process's session.
-
-    Linux shares cores among sessions first, and heeds the niceness of processes only within one.
-    """
-    with contextlib.suppress(OSError):  # Not on every system, nor in every container.
-        Path(f"/proc/{pid}/autogroup").write_text(str(nice))
 
 
 class AutoReplay:
