@@ -33,6 +33,7 @@ FLOORS = (
     (
         "puffervec",
         "drive_env.kinds",
+        "drive_env.rules",
         "drive_env.rewards",
         "drive_env.actions",
     ),  # the first loads each name when it is asked for

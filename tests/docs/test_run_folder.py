@@ -87,7 +87,11 @@ def test_the_metrics_are_those_that_a_run_writes(
     gpu = {key for key, metric in METRICS.items() if "CUDA" in metric.present}
     never = {key for key in METRICS if not fnmatch.filter(written, key)}
     hosts = {key for key in METRICS if key.startswith("ray/")}
-    assert never == gpu | hosts | {"episode/return/*"}, "probe has one agent type"
+    missing = {
+        "episode/return/*",
+        "eval/*",
+    }  # probe has one agent type; no evaluation while it trains
+    assert never == gpu | hosts | missing
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (1, 2))
     monkeypatch.setattr("torch.cuda.memory_reserved", lambda device: 1)
     monkeypatch.setattr("torch.cuda.utilization", lambda device: 1)
@@ -109,7 +113,8 @@ def test_head_and_marker_are_as_described(run: Path) -> None:
 def test_the_files_are_those_of_a_run(run: Path) -> None:
     found = {f"{path.name}/" if path.is_dir() else path.name for path in run.iterdir()}
     assert (
-        found | {"wandb/", "diverged.json", "diverged.safetensors"} == set(FILES)
+        found | {"wandb/", "diverged.json", "diverged.safetensors", "best/", "evaluations/"}
+        == set(FILES)
         and f"{TENSORBOARD_FOLDER}/" in FILES
     )
 
