@@ -371,7 +371,7 @@ class EvalSection:
     episodes: int = 0  # Number of episodes, as `puffer-train eval` counts them; 0: its default.
     metric: str = ""
     """Column of an evaluation's total that rates checkpoints, the highest being best; empty: the
-    score of the evaluation.
+    score of the evaluation or, where there is none, the return.
     """
     patience: int = 0
     """Number of evaluations in a row without a better checkpoint after which the run ends; 0: it

@@ -185,7 +185,8 @@ class Evaluations:
             for name, value in row.items()
             if isinstance(value, (int, float)) and math.isfinite(value)
         }
-        column = self._config.eval.metric or results["score"]
+        # Evaluations that work for all envs have no score: there the return rates a checkpoint.
+        column = self._config.eval.metric or results["score"] or "return"
         if column not in numbers:
             raise ValueError(f"eval.metric is {column!r}: the evaluation has {', '.join(numbers)}")
         self._scores.append(numbers[column])
