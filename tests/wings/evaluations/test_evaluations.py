@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """Checkpoints are evaluated while a run trains: the best is kept, failures are noted, and a run
-that no longer improves ends.
+that no longer improves ends. (puffervec/wings/evaluations/door.py, puffervec/system/background.py)
 """
 
 from __future__ import annotations
