@@ -195,17 +195,17 @@ def made(seed: int, objects: int = 10, rollouts: int = 32) -> tuple[SceneRollout
     )
     right = np.c_[np.linspace(-100, 500, 40), -9 + 3 * np.sin(np.arange(40))]
     left = np.c_[np.linspace(500, -100, 30), 12 + 5 * rng.random(30)]
-    # Red lights for two lanes along +x; the others are green in some frames.
-    lines = [(-2.0, 20.0), (-2.0, 60.0), (2.0, 40.0), (2.0, 75.0)]
-    red = np.ones((4, FRAMES), np.bool_)
-    red[1::2] = rng.random((2, FRAMES)) < 0.6
+    # A light for each of two lanes along +x: there, a lane has one at most.
+    stops = np.array([[40.3, -2.0], [60.3, 2.0]])
+    red = np.ones((2, FRAMES), np.bool_)
+    red[1] = np.random.default_rng(seed).random(FRAMES) < 0.6
     lights = Lights(
         start=np.array([[-100.0, -2.0], [-100.0, 2.0]]),
         step=np.array([[600.0, 0.0], [600.0, 0.0]]),
         segment_lane=np.arange(2),
-        lane=np.array([int(y > 0) for y, _ in lines]),
-        stop=np.array([[x + 0.3, y] for y, x in lines]),
-        ahead=np.array([[600.0, 0.0]] * 4),
+        lane=np.arange(2),
+        stop=stops,
+        ahead=np.array([[600.0, 0.0]] * 2),
         red=red,
     )
     # An island, as the longest polyline: see test_differences.
