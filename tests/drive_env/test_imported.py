@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Submissions: what `--submission` writes is scored as it was when it was driven, and what a file
 lacks or has too much is named and counted.
+(drive_env/evaluate/sent.py).
 """
 
 from __future__ import annotations

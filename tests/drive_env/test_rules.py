@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rules of other benchmarks: what they set, what wins over them, and what they count."""
+"""Rules of other benchmarks: what they set, what wins over them, and what they count
+(drive_env/rules.py, drive_env/evaluate/nuplan.py).
+"""
 
 from __future__ import annotations
 
