@@ -67,7 +67,7 @@ def crossing(seed: int = 0) -> bytes:
     ]
     rest = (
         wire.integer(6, 1) + wire.integer(10, 3) + wire.packed_integers(4, [7, 9])
-        + wire.block(11, wire.integer(1, 0) + wire.integer(2, 1)) + wire.block(12, b"lidar") * 3
+        + wire.block(11, wire.integer(1, 0) + wire.integer(2, 1)) + wire.block(12, b"") * 3
     )  # fmt: skip
     tracks = [
         wire.track(7, 1, moving),
