@@ -416,6 +416,7 @@ def test_functions_that_hold_an_env_and_make_their_own_are_called_twice_at_most(
     assert len(calls) == 2 and closed == [os.getpid()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [{"backend": "serial"}, {"num_workers": 2}], ids=str)
 def test_a_function_may_return_an_env_that_it_holds_for_a_single_row(
     layout: dict[str, Any],

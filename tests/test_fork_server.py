@@ -31,6 +31,7 @@ LEARNER = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "method", "held_mib", "kill"),
     thinned(
@@ -58,6 +59,7 @@ def test_a_killed_learner_leaves_no_temporary_folder(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_server_that_was_killed_is_replaced_and_its_socket_closed(tmp_path: Path) -> None:
     text = """
         import os, signal
@@ -106,6 +108,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 def test_a_killed_server_blames_no_worker() -> None:
     """All go on; of a worker that dies later nobody knows how."""
     status, out, messages = run_script(KILLED)

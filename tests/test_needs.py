@@ -46,6 +46,7 @@ def test_shell(): pass
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", ["0", "1"])
 def test_one_line_says_what_is_missing(processes: str, tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)

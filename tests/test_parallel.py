@@ -78,6 +78,7 @@ def test_a_killed_process_is_an_error() -> None:
         list(each_on_all_cores(dies_at_20, range(40), least=20))
 
 
+@pytest.mark.slow
 def test_what_has_not_begun_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C is held back while processes are started, and comes when that is over."""
 
@@ -94,6 +95,7 @@ def test_what_has_not_begun_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
     assert time.monotonic() - began_s < 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", slow_but([signal.SIGKILL], [signal.SIGKILL, signal.SIGINT]))
 def test_the_processes_end_with_the_learner(end: signal.Signals, tmp_path: Path) -> None:
     """A script without a guard around its main part, killed, or interrupted with its whole group as

@@ -123,6 +123,7 @@ def run(folder: Path, text: str, *arguments: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_entry_points_of_the_script_and_envs_that_pickle_its_classes(tmp_path: Path) -> None:
     text = """
 print(use(MyEnv), use("script/MyEnv-v0"), use([lambda: gymnasium.make("script/MyEnv-v0")] * 2))
@@ -149,6 +150,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "kind"), thinned(2, [("spawn", "daemon"), ("fork", "")]))
 def test_a_child_of_multiprocessing_makes_vec_envs_of_its_own(
     method: str, kind: str, tmp_path: Path

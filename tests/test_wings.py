@@ -82,6 +82,7 @@ def test_trains_and_evaluates_without_any_wing(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wing", ASKING)
 def test_what_needs_a_wing_says_so(wing: str, tmp_path: Path) -> None:
     args, setting = ASKING[wing]

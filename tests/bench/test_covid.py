@@ -51,6 +51,7 @@ def test_bad_cores_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith("error: --cores is 0: this process may use 1 to ")
 
 
+@pytest.mark.slow
 def test_rollouts_are_measured(tmp_path: Path) -> None:
     short = [
         "--parts",

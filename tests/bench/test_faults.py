@@ -24,6 +24,7 @@ def run(tmp_path: Path, *arguments: str) -> dict[str, Any]:
     return document["results"]  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 def test_dead_workers(tmp_path: Path, no_leaks: None) -> None:
     found = run(tmp_path, "workers", "--kills", "4")
     assert [found[name]["count"] for name in ("all", *faults.MOMENTS)] == [4, 2, 1, 1]

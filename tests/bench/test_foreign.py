@@ -80,6 +80,7 @@ def _two_programs(program: str) -> list[Any]:
         return found
 
 
+@pytest.mark.slow
 def test_a_short_program_is_foreign_although_init_waited_for_it_and_an_orphan_of_ours_is_ours() -> (
     None
 ):
@@ -90,6 +91,7 @@ def test_a_short_program_is_foreign_although_init_waited_for_it_and_an_orphan_of
     assert own >= 0.8 * WORK_S
 
 
+@pytest.mark.slow
 def test_without_a_control_group_what_is_lost_counts_as_foreign_and_children_are_ours() -> None:
     tree = PROGRAM.replace("used_s = ", "foreign.own_group = lambda: None\nused_s = ")
     (own_meanwhile, busy), _, _ = _two_programs(tree)

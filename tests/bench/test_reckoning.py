@@ -244,6 +244,7 @@ def test_loops_at_once_are_timed_from_the_same_moment_however_long_each_took_to_
         )
 
 
+@pytest.mark.slow
 def test_every_check_is_found_once_in_the_sources(tmp_path: Path) -> None:
     source_folder()
     checks.copy_sources(tmp_path)

@@ -108,6 +108,7 @@ def test_libraries_are_counted_alike(
     assert count.rows == 2 * 4 * period and count.rows - count.resets == 2 * 4 * EPISODE
 
 
+@pytest.mark.slow
 def test_first_come_takes_half_of_the_envs(no_leaks: None) -> None:
     variant = next(
         v for v in scenarios(2)[0].variants if v.job.rival == OURS and v.kind == FIRST_COME

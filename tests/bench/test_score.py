@@ -78,6 +78,7 @@ def canned(score_value: float) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_the_checkpoints_that_a_run_has_kept(
     small: Callable[..., TrainConfig],  # noqa: F811
     tmp_path: Path,

@@ -160,6 +160,7 @@ def two_scenes_of_womd(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_generated_scenes_beside_those_of_womd(
     tmp_path: Path, short: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +174,7 @@ def test_generated_scenes_beside_those_of_womd(
     assert header.count("|") == first.count("|") == 13 and first.startswith("| objects |")
 
 
+@pytest.mark.slow
 def test_realism_of_drivers(tmp_path: Path, short: Callable[..., Any]) -> None:
     folder = str(two_scenes_of_womd(tmp_path))
     flags = ["--real", folder, "--drivers", "log,constant-velocity", "--episodes", "2"]

@@ -94,6 +94,7 @@ def test_every_row_of_every_turn_is_right_and_the_same_for_all_setups(plain: lis
     assert hashes != {stress.hash_of(run(plain, "threads", stress.THREADS[0], turns + 1))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setup", stress.THREADS[4:5], ids=str)
 def test_thread_sanitizer_has_nothing_to_say(tsan: list[str], setup: Setup) -> None:
     run(tsan, "threads", setup, 500)

@@ -88,6 +88,7 @@ def test_every_cut_is_refused(data: bytes) -> None:
             assert code == lib.PV_ERROR_DATA or len(data) - length < 64
 
 
+@pytest.mark.slow
 def test_any_word_may_be_anything(data: bytes) -> None:
     fenced = Fenced(len(data))
     words = (0, 1, 64, 1000, 2**16 - 1, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 0x7F800000, 0x7FC00000)

@@ -30,6 +30,7 @@ def run(folder: Path, *flags: str, root: Path = stress.ROOT) -> subprocess.Compl
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", BUILDS)
 def test_vector_operations_equal_their_plain_forms(tmp_path: Path, build: str) -> None:
     done = run(tmp_path, *BUILDS[build])

@@ -32,6 +32,7 @@ with StopSignals() as signals, signals.training(Trainer()), puffervec.make("prob
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", ["INT INT", "INT TERM", "TERM INT", "TERM TERM"])
 def test_the_second_signal_ends_an_endless_loop_in_c(pair: str) -> None:
     first, second = (signal.Signals[f"SIG{name}"] for name in pair.split())

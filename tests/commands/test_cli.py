@@ -159,6 +159,7 @@ def test_train_resume_eval(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert code == 2 and "exists already" in err
 
 
+@pytest.mark.slow
 def test_init_from_begins_a_run_with_the_policies_of_another(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -65,6 +65,7 @@ def test_a_run_is_evaluated_from_any_folder(
     assert "one.json" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_baselines_and_a_checkpoint_stand_beside_a_run(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,6 +98,7 @@ def test_baselines_and_a_checkpoint_stand_beside_a_run(
     ] == ["log", checkpoint]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_drives_the_other_cars_of_a_suite(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

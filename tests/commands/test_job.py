@@ -91,6 +91,7 @@ def test_find(torchrun: Any, tmp_path: Path) -> None:
     assert find.find_job(tmp_path / "nowhere", ["id x"]) is None
 
 
+@pytest.mark.slow
 def test_a_restarted_rank_goes_on_in_the_same_folder(
     torchrun: Any,
     tmp_path: Path,

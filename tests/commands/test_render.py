@@ -89,6 +89,7 @@ def test_an_env_at_random(here: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert (here / "again.png").read_bytes() == (folder / "snapshots.png").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_run_and_its_policies(small: Small, here: Path) -> None:
     """Several policies with memory; the settings are the run's; drawn actions make another film
     than the likeliest ones.
@@ -350,6 +351,7 @@ def test_identical_episodes_are_on_the_page_once(
         assert "1 episode " in words and "3 were played" in words
 
 
+@pytest.mark.slow
 def test_a_page_of_the_worst_scenes(here: Path) -> None:
     """The same episodes as those of the evaluation, by its score, the lowest first."""
     scenes = ["--env.scenes", "generated:4", "--baseline", "lane-follow"]

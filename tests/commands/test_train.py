@@ -68,6 +68,7 @@ def broken(actor: Any, config: Any, **how: Any) -> Report:
     raise ZeroDivisionError("nothing\nto divide")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("evaluation", "words"),
     [
@@ -100,6 +101,7 @@ def test_whatever_an_env_evaluates_a_finished_run_has_succeeded(
     )
 
 
+@pytest.mark.slow
 def test_torch_is_imported_before_a_signal_raises() -> None:
     """A KeyboardInterrupt within torch's import ends the process by SIGABRT."""
     code = """

@@ -38,6 +38,7 @@ def table(head: str, number: int = 0) -> list[list[str]]:
     return [[cell.strip().replace("`", "") for cell in row.split("|")[1:-1]] for row in rows]
 
 
+@pytest.mark.slow
 def test_the_code_prints_what_the_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ def run(code: str, folder: Path) -> str:
     return pages.run_script(script)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", thinned(2, range(3)))
 def test_example_runs(number: int, tmp_path: Path) -> None:
     assert run(BLOCKS[number], tmp_path) == ""

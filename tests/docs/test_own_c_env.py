@@ -138,6 +138,7 @@ with puffervec.make(ENV, num_envs=8, backend="serial") as vec:
 """
 
 
+@pytest.mark.slow
 def test_the_same_file_is_cpp(tmp_path: Path) -> None:
     """Compiled with the flags for C++, it shows the same bytes as in C."""
     (c_text,) = [text for info, text in blocks() if info.startswith("c ")]

@@ -74,6 +74,7 @@ def test_what_a_page_names_is_there(file: Path) -> None:
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     slow_but(

@@ -19,6 +19,7 @@ from tests.docs import pages
 PAGE = (pages.ROOT / "docs" / "profile.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_code_prints_what_the_page_shows(tmp_path: Path) -> None:
     script = tmp_path / "page.py"
     script.write_text("\n".join(block.text for block, _ in pages.examples(PAGE)))

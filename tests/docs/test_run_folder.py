@@ -72,6 +72,7 @@ def test_the_table_of_metrics_is_that_of_the_code() -> None:
     assert f"\n{expected}\n\n" in PAGE, f"docs/run-folder.md needs this table:\n{expected}"
 
 
+@pytest.mark.slow
 def test_the_metrics_are_those_that_a_run_writes(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

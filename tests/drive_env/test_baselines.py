@@ -54,6 +54,7 @@ def test_the_nearest_action_is_chosen() -> None:
     assert len(ACCELERATIONS_MPS2) * len(STEERINGS_RAD) == 91
 
 
+@pytest.mark.slow
 def test_the_log_scores_one(generated: Path, cache: Path) -> None:
     total = evaluate(baseline("log"), DriveConfig(scenes=str(generated))).total
     assert total.agents > 30

@@ -94,6 +94,7 @@ def test_scenes_are_drawn_by_their_weights(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_weighted_sets_take_turns_in_passes(tmp_path: Path) -> None:
     """Each set has passes of its own; one in which nothing can be drawn is passed over."""
     sizes, ends, weights = [3, 5, 2, 7, 90, 3, 90], [2, 6, 7], [3.0, 1.5, 1.0]
@@ -263,6 +264,7 @@ def test_orders_of_passes_differ_and_favour_no_scene() -> None:
     assert sorted(order_of_pass(1, 0, 300)) == list(range(300))
 
 
+@pytest.mark.slow
 def test_passes_are_the_same_on_every_backend(cache: Path) -> None:
     settings = {
         "scenes": "generated:9",

@@ -251,6 +251,7 @@ def test_a_log_is_drawn_as_one(
     assert labels == ["path in the log", "each second", "goal"]
 
 
+@pytest.mark.slow
 def test_every_reason_is_in_json(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,6 +56,7 @@ def test_roads_and_cars_of_this_version_stay_what_they_are(number: int) -> None:
     figures.check(figures.generated(number), figures.kept(figures.GENERATED)[number])
 
 
+@pytest.mark.slow
 def test_they_are_of_the_current_schema(scenes: list[Scene]) -> None:
     tree = generate_tree(5, 0)
     assert generation_of(tree) == "C"

@@ -183,6 +183,7 @@ def test_files_are_parts_of_one_submission(folder: Path, tmp_path: Path) -> None
         score_submission([parts[0], parts[0]], config)
 
 
+@pytest.mark.slow
 def test_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "sent.binproto"
     sent(folder, "random", path)

@@ -415,6 +415,7 @@ def record_of(vec: VectorEnv, scenes: SceneSet, state: State, slot: int) -> dict
     }
 
 
+@pytest.mark.slow
 def test_the_way_along_the_lanes_equals_the_twin(tmp_path: Path) -> None:
     """On generated scenes, whose lanes lead on. Cars that speed up straight ahead from their start
     reach some goals.

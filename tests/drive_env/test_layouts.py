@@ -31,6 +31,7 @@ def layouts(family: str, count: int = 4) -> list[Layout]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_trips_follow_lanes_and_keep_off_the_edges(family: str) -> None:
     for layout in layouts(family):

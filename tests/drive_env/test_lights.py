@@ -65,6 +65,7 @@ def test_without_lights_nothing_is_run() -> None:
     assert not violations(np.zeros((3, 5)), np.zeros((3, 5)), None).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_equal_to_the_twin(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -240,6 +240,7 @@ def test_as_many_generated_scenes_as_wanted(cache: Path) -> None:
             sources_of(wrong)
 
 
+@pytest.mark.slow
 def test_processes_compile_to_the_same_bytes(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -257,6 +258,7 @@ def test_processes_compile_to_the_same_bytes(
     )
 
 
+@pytest.mark.slow
 def test_compiling_that_was_cut_off_goes_on(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -60,6 +60,7 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: Any, every: int = 1) -> 
     return drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "alone"),
     thinned(
@@ -132,6 +133,7 @@ def test_states_that_were_set_are_drawn(tmp_path: Path) -> None:
             assert drawn[CHANNELS.index("own")] > 0 and drawn[CHANNELS.index("goal")] > 0
 
 
+@pytest.mark.slow
 def test_crosswalks_lights_and_stop_lines_equal_the_twin(tmp_path: Path) -> None:
     """Beside them the basic channels stay as they are. Areas of any shape, lights that change in
     every frame, and signs.

@@ -53,6 +53,7 @@ def test_the_log_drives_as_itself(folder: Path) -> None:
     assert any("equal" in remark for remark in report.remarks)
 
 
+@pytest.mark.slow
 def test_chance_is_less_like_the_log(folder: Path) -> None:
     config = DriveConfig(scenes=str(folder))
     found = [

@@ -517,6 +517,7 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
     assert (seen["returns"] > 0) == ("respawn" in behaviors)
 
 
+@pytest.mark.slow
 def test_next_goals_follow_the_lanes(tmp_path: Path) -> None:
     """On generated scenes, whose lanes part and join; the cars' logs lead them to their first
     goals.

@@ -85,6 +85,7 @@ def check_back(source: Scene, stored: StoredScene, bound_m: float = 0.1) -> Scen
     return back
 
 
+@pytest.mark.slow
 def test_every_real_scene_comes_back(real_scenes: Path, tmp_path: Path) -> None:
     sources = [read_scene(path) for path in scene_files(real_scenes)]
     assert len(sources) == 10

@@ -69,6 +69,7 @@ def maps(name: str, count: int = 1) -> Iterator[tuple[Plan, Streets]]:
                 return
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_scene_and_others_differ() -> None:
     first = json_bytes(street_scene(5, 3))
     assert json_bytes(street_scene(5, 3)) == first
@@ -193,6 +194,7 @@ def test_sets_are_found_by_name() -> None:
 # ---- logs ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(3, EVERY))
 def test_no_log_of_an_agent_touches_anybody(scenes: dict[str, Scene], name: str) -> None:
     scene = scenes[name]
@@ -231,6 +233,7 @@ def test_no_log_of_an_agent_touches_a_kerb(scenes: dict[str, Scene], name: str) 
         assert not box_crosses_segment(place, heading, *half, start[near, :2], end[near, :2]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "least"), thinned(2, [(7, 25), (20, 80)]))
 def test_the_log_scores_one_and_passes_no_red_light(cache: object, count: int, least: int) -> None:
     """As the env judges it; all families come up in 20 scenes but one or two."""

@@ -40,6 +40,7 @@ def moving(cars: list[Car]) -> list[Car]:
     return [car for car in cars if car.turn != PARKED]
 
 
+@pytest.mark.slow
 def test_no_two_logs_touch(planned: list[tuple[Layout, list[Car]]]) -> None:
     for _, cars in planned:
         for one, other in itertools.combinations(cars, 2):

@@ -24,7 +24,7 @@ from puffervec.envs.covid.settings import NUMBERS, CovidConfig, settings_of
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.testing.reference.covid import Covid
 from puffervec.vec.vector_env import VectorEnv
-from tests.helpers import serial
+from tests.helpers import serial, slow_but
 
 STATES = 51
 DATA = load_data()
@@ -237,7 +237,7 @@ POLICIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", slow_but(["obedient"], POLICIES))
 def test_the_twin_agrees_for_an_episode(name: str) -> None:
     seen = check_env_equal(
         "covid", twin, steps=541, actions=POLICIES[name], teacher_forced=True, tolerances=TOLERANCES
@@ -246,6 +246,7 @@ def test_the_twin_agrees_for_an_episode(name: str) -> None:
     assert (seen.events["illegal"] == 0) == (name in ("obedient", "nothing"))
 
 
+@pytest.mark.slow
 def test_the_twin_agrees_for_four_episodes_of_random_actions() -> None:
     """With those of the other policies: ten episodes."""
     seen = check_env_equal(
@@ -254,6 +255,7 @@ def test_the_twin_agrees_for_four_episodes_of_random_actions() -> None:
     assert (seen.steps, seen.events["terminals"]) == (4 * 540, 4)
 
 
+@pytest.mark.slow
 def test_errors_do_not_add_up_without_teacher_forcing() -> None:
     seen = check_env_equal("covid", twin, steps=541, actions=uniform, tolerances=TOLERANCES)
     assert 0.0 < seen.largest["state.filters"] < 1e-11
@@ -295,6 +297,7 @@ def test_utility_may_be_logarithmic_or_linear(tmp_path: Path) -> None:
     assert seen.steps == 60
 
 
+@pytest.mark.slow
 def test_changes_of_600_days_ago_leave_the_filters(tmp_path: Path) -> None:
     """The synthetic data have none so early; these change every day."""
     levels = np.random.default_rng(2).integers(1, 11, (600, STATES), np.uint8)

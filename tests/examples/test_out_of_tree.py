@@ -120,6 +120,7 @@ def test_the_game_by_hand() -> None:
                 break
 
 
+@pytest.mark.slow
 def test_the_game_in_python_is_the_same() -> None:
     from coin_grid.reference import CoinGrid  # type: ignore[import-not-found]
 
@@ -233,6 +234,7 @@ def test_its_training_is_its_own(site: Path) -> None:
     assert row["preset"] == "own"
 
 
+@pytest.mark.slow
 def test_its_frames_are_its_own(site: Path) -> None:
     from coin_grid.drawing import COLOURS
 
@@ -294,6 +296,7 @@ def test_it_is_rendered(site: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     ]  # it gives no numbers
 
 
+@pytest.mark.slow
 def test_its_algorithm_trains_any_env(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By its name, with a setting and figures of its own, also after it was stopped."""
     run = tmp_path / "run"

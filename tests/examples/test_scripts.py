@@ -64,12 +64,14 @@ def test_cleanrl_does_the_same_with_gymnasiums_own_vector_env(tmp_path: Path) ->
     assert returns(own, *sizes) == returns(CLEANRL, *sizes)
 
 
+@pytest.mark.slow
 def test_cleanrl_counts_truncated_episodes() -> None:
     """The first episodes of MountainCar end by time alone, at 200 steps."""
     sizes = ("--num-envs", "2", "--horizon", "210", "--total-steps", "420")
     assert returns(CLEANRL, "--env-id", "MountainCar-v0", *sizes) == [-200.0]
 
 
+@pytest.mark.slow
 def test_cleanrl_runs_over_a_c_env() -> None:
     found = returns(CLEANRL, "--env-id", "puffervec/CartPole-v1", "--total-steps", "2048")
     assert len(found) == 2 and found[0] < 30
@@ -85,6 +87,7 @@ def test_double_buffering_has_36_lines() -> None:
     assert max(map(len, lines)) <= 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", thinned(2, [["CartPole-v1", "8", "20"], []]))
 def test_double_buffering_prints_a_rate(given: list[str]) -> None:
     found = re.fullmatch(r"([\d,]+) agent-steps/s\n", run_script(DOUBLE, *given))
@@ -151,6 +154,7 @@ def test_one_line_differs(script: str, changed: str) -> None:
     assert len(lines) < 150
 
 
+@pytest.mark.slow
 def test_pufferlib_style_learns() -> None:
     """A random policy stands for about 22 steps; ten updates triple that (four seeds gave 44 to
     98).
@@ -166,6 +170,7 @@ def test_pufferlib_style_runs_in_one_process_with_other_sizes() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("env", "rows"), thinned(2, [("CartPole-v1", 4), ("tag_grid", 4 * 11)]))
 def test_sb3_trains_over_python_workers_and_over_c_rows(env: str, rows: int) -> None:
     pytest.importorskip("stable_baselines3")
@@ -199,6 +204,7 @@ def test_the_thermostat_is_learned(tmp_path: Path) -> None:
     assert day is not None and float(day[1]) < 5
 
 
+@pytest.mark.slow
 def test_the_thermostat_from_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_forked_child_that_ends_takes_no_worker_along(make: Make) -> None:
             step(vec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("env", "method"), [("probe", "spawn"), ("CartPole-v1", "forkserver")])
 def test_a_child_that_exits_leaves_the_workers_to_the_parent(env: str, method: str) -> None:
     text = """
@@ -205,6 +206,7 @@ class Collecting(Counting):
             gc.collect()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_worker_destroys_its_own_garbage_and_none_of_the_learners(
     tmp_path: Path, method: str

@@ -215,6 +215,7 @@ def test_leftovers_that_lead_elsewhere(
     assert all(path.name[0] != "." for path in (run / "checkpoints").iterdir())
 
 
+@pytest.mark.slow
 def test_hidden_names_of_files_under_way(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outside = run.parent / "outside"
     (outside / "file").write_bytes(b"canary")
@@ -227,6 +228,7 @@ def test_hidden_names_of_files_under_way(run: Path, capsys: pytest.CaptureFixtur
     assert state_of(outside) == before
 
 
+@pytest.mark.slow
 def test_hard_links_are_not_written_through(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outside = run.parent / "outside"
     for name in ("run.lock", "metrics.jsonl"):
@@ -247,6 +249,7 @@ def test_hard_links_are_not_written_through(run: Path, capsys: pytest.CaptureFix
     assert state_of(outside) == before
 
 
+@pytest.mark.slow
 def test_a_run_that_the_user_names_by_a_link_is_the_users_choice(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -384,6 +387,7 @@ SWEEP_FILES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), list(zip(SWEEP_FILES, 2 * KINDS[:3], strict=True)))
 def test_sweeps(
     name: str,

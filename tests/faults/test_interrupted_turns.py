@@ -261,6 +261,7 @@ def test_send(learner: Learner) -> None:
     assert all_places(learner, before, call, after) > 10
 
 
+@pytest.mark.slow
 def test_recv(learner: Learner) -> None:
     def after() -> None:
         if recovers(learner, learner.recv) != "reset":
@@ -292,6 +293,7 @@ def test_step(learner: Learner) -> None:
     assert all_places(learner, before, lambda: learner.vec.step(np.full(ENVS, 3)), after) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("under_way", [False, True])
 def test_async_reset(learner: Learner, under_way: bool) -> None:
     """Whatever was asked by it, the next reset is a reset of its own."""
@@ -312,6 +314,7 @@ def test_async_reset(learner: Learner, under_way: bool) -> None:
     )
 
 
+@pytest.mark.slow
 def test_calls_beside_the_loop(learner: Learner) -> None:
     """They leave the envs as they are, or say that a reset is needed; load says so, or that it was
     not begun.
@@ -434,6 +437,7 @@ SEATS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seat", thinned(2, SEATS))
 def test_steps_of_other_apis(seat: str) -> None:
     """None of them skips a step: either the next one is the one that was asked for, or it raises,
@@ -510,6 +514,7 @@ class Keeping(Count):
         return super().step(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goes_on", [True, False], ids=["with another send", "with a reset"])
 def test_native_actions_of_an_interrupted_send_are_never_taken_later(goes_on: bool) -> None:
     at, sent = 0, False

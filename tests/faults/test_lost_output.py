@@ -43,6 +43,7 @@ def trained(folder: Path) -> bool:
     return found is not None and ckpt.read_manifest(found)["counters"]["agent_steps"] >= STEPS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "dashboard"), thinned(2, [("closed pipe", "rich"), ("full disk", "plain")])
 )

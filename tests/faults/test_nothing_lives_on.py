@@ -150,6 +150,7 @@ def test_processes_that_an_env_has_started_end_with_the_worker(end: str, method:
     eventually(lambda: not any(map(alive, grandchildren)), "what the envs have started to end")
 
 
+@pytest.mark.slow
 def test_processes_that_an_env_has_started_end_with_a_killed_learner() -> None:
     text = """
         import time

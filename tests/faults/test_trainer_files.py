@@ -267,6 +267,7 @@ def test_a_disk_that_fills_up_under_the_run(tmp_path: Path) -> None:
 # ---- one trainer per run folder ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_second_trainer_is_refused_and_starts_when_the_first_is_gone(
     small: Small, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,6 +55,7 @@ def go(program: Path, target: str, arguments: list[str] | list[Path], count: int
     return report
 
 
+@pytest.mark.slow
 def test_it_compiles(folder: Path) -> None:
     build(folder / "nothing", "-fsyntax-only", sanitize=())
 

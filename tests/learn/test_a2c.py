@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
 from tests.learn import envs
@@ -13,6 +15,7 @@ __all__ = ["learn"]  # The fixture.
 A2C = {"algorithm": "a2c"}
 
 
+@pytest.mark.slow
 @seeds(1)
 def test_copy(learn: Learn, seed: int) -> None:
     trainer = learn(envs.Copy, seed, 12_000, train=A2C)

@@ -81,6 +81,7 @@ def seeds(*quick: int) -> Any:
     )
 
 
+@pytest.mark.slow
 @seeds(1)
 def test_bandit(learn: Learn, seed: int) -> None:
     """The best arm, through much noise."""

@@ -90,6 +90,7 @@ print("no time-out")
     assert (done.stdout.split("\n")[:3], done.stderr) == (["0.5 1", "1", "no time-out"], "")
 
 
+@pytest.mark.slow
 @pytest.mark.normal_build("copies of the rows and the memory of AddressSanitizer count too")
 def test_a_memory_limit(group: Join) -> None:
     """It is refused by name; without the look at the limit, the kernel would end the process."""

@@ -47,6 +47,7 @@ def test_every_run_of_the_large_setups_ends(setup: Setup, faults: Faults) -> Non
     assert (result.stuck, result.wrong) == (0, 0), "\n".join(result.trace)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SABOTAGES)
 def test_the_search_finds_what_each_part_is_for(name: str) -> None:
     """And finds nothing in the same setup with the whole protocol."""
@@ -56,6 +57,7 @@ def test_the_search_finds_what_each_part_is_for(name: str) -> None:
     assert len(result.trace) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", sorted({(case[0], case[1].crashes) for case in SABOTAGES.values()}, key=str), ids=str
 )

@@ -25,6 +25,7 @@ print(json.dumps([torch.backends.cpu.get_cpu_capability(), found, torch.get_num_
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but(["AVX2"], cpus.KERNELS))
 def test_the_libraries_obey(name: str) -> None:
     kernels = cpus.KERNELS[name]
@@ -73,6 +74,7 @@ def test_settings_of_a_cpu(
     assert fails is None or f"{fails}: FAILED, status 1\n" in shown
 
 
+@pytest.mark.slow
 def test_a_setting_is_a_run_of_pytest(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     test = tmp_path / "test_it.py"
     test.write_text(

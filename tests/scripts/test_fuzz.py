@@ -32,6 +32,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_run_of_a_moment(
     no_compiler: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

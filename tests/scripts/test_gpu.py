@@ -83,6 +83,7 @@ def test_each_step_leaves_its_status_and_results(
     assert entries[0]["command"].startswith("python -c"), "no folder of this machine"
 
 
+@pytest.mark.slow
 def test_a_step_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     code = f"""

@@ -60,6 +60,7 @@ def test_code_is_changed_and_words_are_not() -> None:
     })  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_draw_is_reproducible_and_of_all_rooms() -> None:
     drawn = draw(sabotage.common.ROOT, 18, seed=3)
     assert drawn == draw(sabotage.common.ROOT, 18, seed=3) != draw(sabotage.common.ROOT, 18, seed=4)

@@ -127,6 +127,7 @@ def test_the_command_that_it_prints_repeats_the_draw(
     assert runs[0] == runs[1] and len(runs[0]) == 2
 
 
+@pytest.mark.slow
 def test_only_what_can_run_here_is_drawn_and_a_failure_is_seen(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,6 +152,7 @@ def test_each_other_extra_is_named_where_the_trainer_is_there(tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "watched"]
 
 
+@pytest.mark.slow
 def test_help_needs_no_extra(tmp_path: Path) -> None:
     said = bare(
         "from puffervec.commands.cli import main\nmain(['--help']), main(['drive', '--help'])",

@@ -58,6 +58,7 @@ def test_a_roll_out_is_one_update_behind(small: Small) -> None:
             assert not torch.equal(kept["values"], updater.storage.values)  # of today's policy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("vec", "memory"),
     slow_but(
@@ -82,6 +83,7 @@ def test_resume_is_exact(small: Small, vec: dict[str, Any], memory: str) -> None
         assert torch.equal(tensor, resumed[name]), name
 
 
+@pytest.mark.slow
 def test_a_whole_run_learns_saves_and_can_be_gone_on_with(small: Small) -> None:
     with Trainer(small(train={**AHEAD, "total_timesteps": 300})) as trainer:
         metrics = trainer.train()

@@ -220,6 +220,7 @@ def test_completion_knows_its_flags() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_its_policies_act_where_it_is_not_installed(
     small: Small,
     tmp_path: Path,

@@ -109,6 +109,7 @@ def test_the_fused_kernel_is_for_maxima_alone(monkeypatch: pytest.MonkeyPatch) -
     assert pooled == [(4, 6, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("autocast", [False, True])
 def test_a_compiler_sees_one_graph(autocast: bool) -> None:
     torch._dynamo.reset()

@@ -70,6 +70,7 @@ def parts(config: TrainConfig) -> tuple[nn.Module, Storage, Callable[[int], Batc
     return policy, storage, lambda n: samples.cut(torch.arange(n), n)[0]()
 
 
+@pytest.mark.slow
 def test_sizes_and_threads_share_one_compilation(small: Small) -> None:
     config, backend = small(), Counting()
     policy, storage, batch = parts(config)
@@ -90,6 +91,7 @@ def test_sizes_and_threads_share_one_compilation(small: Small) -> None:
             torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_set_encoders_kernel_is_one_operation() -> None:
     r = torch.Generator().manual_seed(1)
     first, second = (

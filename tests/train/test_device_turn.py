@@ -137,6 +137,7 @@ def test_a_turn_reads_nothing_back(case: str, memory: str = "lstm") -> None:
         assert syncs.found == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "memory"), QUICK)
 def test_a_vector_step_on_fake_cuda_waits_for_nothing(case: str, memory: str) -> None:
     """The learner's own loop over rollouts, with what goes around a turn; rows and actions cross

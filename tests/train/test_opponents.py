@@ -102,6 +102,7 @@ def test_an_opponent_plays_as_it_is_and_its_run_may_go(
     assert all(torch.equal(best[name], part) for name, part in loaded.items())
 
 
+@pytest.mark.slow
 def test_one_of_a_pool_plays_each_episode(chase: Small, league: Path) -> None:
     pool = str(league / "checkpoints")
     config = chase(
@@ -181,6 +182,7 @@ def test_resume_is_exact_against_a_pool(chase: Small, league: Path, train: dict[
     ] == []
 
 
+@pytest.mark.slow
 def test_ranks_have_the_same_opponent(chase: Small, league: Path) -> None:
     config = chase(
         policies={"runner": {"opponent": str(league / "checkpoints")}}, log={"name": "ranks"}
@@ -336,6 +338,7 @@ def test_each_side_acts_for_its_own_rows(chase: Small) -> None:
     assert not actions[:, :, :3].any() and actions[:, :, 3].any()
 
 
+@pytest.mark.slow
 def test_earlier_checkpoints_drive_beside_traffic_of_many_kinds(
     small: Small, tmp_path: Path
 ) -> None:

@@ -84,6 +84,7 @@ def test_learns_numbers_within_bounds(small: Small, dtype: str) -> None:
     assert evaluated(path)[0].episode_return[0] > -1
 
 
+@pytest.mark.slow
 def test_learns_with_agents_that_leave(small: Small) -> None:
     metrics, path = learn(small(envs.Leavers), 10_000)
     assert metrics["episode/return"] > 1.7 and metrics["episode/length"] == pytest.approx(
@@ -167,6 +168,7 @@ def test_scaled_rewards_leave_the_log_alone(small: Small) -> None:
     assert shrunk[1:].abs().max() < plain[1:].abs().max()
 
 
+@pytest.mark.slow
 def test_functions_inside_functions_train_in_worker_processes(small: Small) -> None:
     def make(shift: int) -> Any:
         return envs.Guess(numbers=shift)
@@ -179,6 +181,7 @@ def test_functions_inside_functions_train_in_worker_processes(small: Small) -> N
         assert trainer.counters.agent_steps >= 100
 
 
+@pytest.mark.slow
 def test_backend_by_number_of_envs(small: Small) -> None:
     for count, kind in ((4, puffervec.Serial), (8, puffervec.Multiprocessing)):
         config = small(
@@ -292,6 +295,7 @@ def test_a_module_in_the_current_folder(
     monkeypatch.delitem(sys.modules, "my_envs", raising=False)
 
 
+@pytest.mark.slow
 def test_same_seed_same_run(small: Small) -> None:
     """In this process or in workers, with one thread or three."""
     runs = []

@@ -475,6 +475,7 @@ def test_only_the_first_rank_writes(small: Small) -> None:
     }
 
 
+@pytest.mark.slow
 def test_resume_is_exact_with_as_many_ranks(small: Small) -> None:
     config = small_of(small, train={"minibatch_size": 0})
     with Trainer(config) as one:

@@ -170,6 +170,7 @@ def test_a_runs_shares_add_up_and_nothing_is_counted_twice(small: Small) -> None
     assert all(line["time/log"] > 0 for line in shown.lines[1:])  # the checkpoint before
 
 
+@pytest.mark.slow
 def test_progress_after_a_resume(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     """Totals go on, rates count only what the new process does, and the time in between counts
     nowhere.

@@ -52,6 +52,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         rundir.new_run_folder(LogSection(folder=tmp_path / "file"), "probe", 1)
 
 
+@pytest.mark.slow
 def test_one_trainer_per_folder(tmp_path: Path) -> None:
     """A second process is refused with the first one's pid; when the first is killed, the folder is
     free again.
@@ -154,6 +155,7 @@ def test_a_checkpoint_in_its_run_goes_on_there_however_it_is_named(
     assert [path.name for path in run.parent.iterdir()] == [run.name]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_was_put_aside_begins_a_run_folder(
     small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,7 @@ def test_a_sweep_searches_numbers_and_schedules() -> None:
     )  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_updates_and_the_log_follow_it_and_so_does_a_resumed_run(small: Small) -> None:
     """The log has what the next update takes; points of lr are not annealed."""
     lr, entropy = [[0, 0.01], [400, 0.002]], [[0, 0.5], [200, 0.0], [200, 0.1]]

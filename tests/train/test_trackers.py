@@ -149,6 +149,7 @@ def said(folder: Path) -> list[Any]:
     return [json.loads(line) for line in (folder / "said.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_weights_and_biases_goes_on_in_the_same_run(small: Small, wandb: None) -> None:
     config = small(log={"wandb": "offline", "wandb_project": "mine", "print_interval_s": 0.0})
     with Trainer(config) as trainer:
@@ -216,6 +217,7 @@ def accumulator() -> Callable[[Path], Any]:
     return read
 
 
+@pytest.mark.slow
 def test_tensorboard_has_a_point_per_update_and_the_settings(
     small: Small, accumulator: Callable[[Path], Any]
 ) -> None:

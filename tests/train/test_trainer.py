@@ -141,6 +141,7 @@ def test_nan_stops_and_keeps_the_last_checkpoint(small: Small) -> None:
     assert dump["rollout"]["default.values"]["finite"] < 1
 
 
+@pytest.mark.slow
 def test_one_infinite_observation_does_not_end_the_run_nor_spoil_a_checkpoint(small: Small) -> None:
     """The network sees it cut to a bound; taken into the statistics, it would make NaN of every
     observation after it.
@@ -188,6 +189,7 @@ def test_a_constant_infinity_of_a_policy_is_no_divergence(small: Small) -> None:
         assert torch.equal(ckpt.read(trainer.save()).tensors["default"]["mask"], policy.mask)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", thinned(2, ["mingru", "lstm"]))
 def test_nan_in_a_memory_is_found_too(small: Small, memory: str) -> None:
     """With what was remembered in the dump, and before a checkpoint could take it along."""
@@ -279,6 +281,7 @@ def test_a_full_disk_does_not_end_the_run(small: Small, monkeypatch: pytest.Monk
             trainer.train()
 
 
+@pytest.mark.slow
 def test_float32_runs_get_an_estimate(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
         vars(puffervec.envs.get("probe")), "training", puffervec.Training(solved_after=6_000_000)
@@ -351,6 +354,7 @@ def test_deterministic_runs_do_not_look_at_the_clock(small: Small) -> None:
     assert all(torch.equal(part, found[1][name]) for name, part in found[0].items())
 
 
+@pytest.mark.slow
 def test_layers_that_draw_follow_the_seed_whatever_was_drawn_before_and_the_threads(
     small: Small,
 ) -> None:
@@ -379,6 +383,7 @@ def test_an_update_that_was_cut_short_says_so(small: Small) -> None:
         assert len(notes.notes) == 1 and "stopped inside an update" in notes.notes[0]
 
 
+@pytest.mark.slow
 def test_the_largest_seed_leaves_room(small: Small) -> None:
     """For what envs, ranks and resumed runs add to it, in an env in C and in one in Python."""
     for env in ("probe", envs.Aim):

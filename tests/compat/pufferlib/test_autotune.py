@@ -31,6 +31,7 @@ def test_candidates_stay_below_max_envs() -> None:
     assert max(settings["num_envs"] for settings in candidates(8, 20, 8)) == 16
 
 
+@pytest.mark.slow
 def test_autotune_measures_prints_and_returns_settings_for_make(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

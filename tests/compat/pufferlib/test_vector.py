@@ -151,6 +151,7 @@ def make_told(**kwargs: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_creators_with_any_keywords_get_buf_and_seed(backend: str) -> None:
     expected = tuple([("buf", None), ("seed", seed), ("x", 1)] for seed in (3, 4))
@@ -321,6 +322,7 @@ def test_agents_that_are_not_there_are_terminal_and_masked(creator: Any, backend
         )
 
 
+@pytest.mark.slow
 def test_pettingzoo_agents_come_and_go_and_report_their_episodes() -> None:
     """ "b" leaves at step 2, "a" is cut off at step 3; then the row of the reset, with both."""
     kwargs = {"wrapper": "MultiagentEpisodeStats"}

@@ -109,6 +109,7 @@ def assert_facts(page: Page, ride: Played, name: str, step: int) -> None:
     assert said["sees"] == f"{ride.seen.at(row, step)} things"
 
 
+@pytest.mark.slow
 def test_steps_of_an_agent(look: Any, ride: Played) -> None:
     page = look()
     names = [name for name in ride.episode.drawing.agents if name]
@@ -127,6 +128,7 @@ def test_steps_of_an_agent(look: Any, ride: Played) -> None:
     )
 
 
+@pytest.mark.slow
 def test_scrubbing(look: Any, ride: Played) -> None:
     page = look()
     page.press("n")
@@ -154,6 +156,7 @@ def test_playing(look: Any, ride: Played) -> None:
     assert page.text(".play") == "\u25b6"
 
 
+@pytest.mark.slow
 def test_a_click_chooses_whom_it_hits(look: Any, ride: Played) -> None:
     page = look()
     page.press("n")
@@ -169,6 +172,7 @@ def test_a_click_chooses_whom_it_hits(look: Any, ride: Played) -> None:
     assert page.texts(".facts dt") == [], "nobody is there"
 
 
+@pytest.mark.slow
 def test_a_drag_moves_the_picture_and_chooses_nobody(look: Any) -> None:
     page = look()
     before = canvas(page)
@@ -186,6 +190,7 @@ def sentence(event: Event) -> str:
     return f"{words}: {event.how}" if event.how else words
 
 
+@pytest.mark.slow
 def test_events_on_the_time_line(look: Any, ride: Played) -> None:
     page = look()
     events = [f"{step / 10:.1f} s: {sentence(event)}" for step, event in ride.moments[-1].events]
@@ -202,6 +207,7 @@ def test_events_on_the_time_line(look: Any, ride: Played) -> None:
     assert step_of(page) == ride.moments[-1].events[0][0]
 
 
+@pytest.mark.slow
 def test_it_opens_on_the_agent_with_the_lowest_return_from_near(
     browser: Browser, written: Path, ride: Played
 ) -> None:
@@ -221,6 +227,7 @@ def test_it_opens_on_the_agent_with_the_lowest_return_from_near(
     page.close()
 
 
+@pytest.mark.slow
 def test_an_address_names_a_moment(browser: Browser, written: Path, ride: Played) -> None:
     step, event = ride.moments[-1].events[1]
     assert ride.episode.drawing.agents.count(event.of) == 1
@@ -270,6 +277,7 @@ def test_nothing_moves_the_canvas(look: Any) -> None:
         assert box() == before, key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_colours_that_lie_on_each_other_differ(look: Any, dark: bool) -> None:
     """What is observed is drawn over lines, and crosses over both: by their distance in the colour
@@ -297,6 +305,7 @@ def lab(*rgb: int) -> np.ndarray:
     return np.array([116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])])
 
 
+@pytest.mark.slow
 def test_the_list_of_episodes(look: Any) -> None:
     page = look()
     first, second = page.texts(".scenes b")
@@ -311,6 +320,7 @@ def test_the_list_of_episodes(look: Any) -> None:
     assert step_of(page) == 0
 
 
+@pytest.mark.slow
 def test_roles_can_be_hidden(look: Any) -> None:
     page = look()
     before = canvas(page)
@@ -322,6 +332,7 @@ def test_roles_can_be_hidden(look: Any) -> None:
     assert canvas(page) == before
 
 
+@pytest.mark.slow
 def test_what_an_agent_observes_can_be_hidden(look: Any) -> None:
     page = look()
     page.press("n")
@@ -334,6 +345,7 @@ def test_what_an_agent_observes_can_be_hidden(look: Any) -> None:
     assert canvas(page) != blind
 
 
+@pytest.mark.slow
 def test_fingers(look: Any, ride: Played) -> None:
     page = look(360, 740, touch=True)
     page.press("n")
@@ -357,6 +369,7 @@ def test_fingers(look: Any, ride: Played) -> None:
     assert_facts(page, ride, name, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [360, 700, 1100, 1600])
 def test_it_fits_any_width(look: Any, width: int) -> None:
     page = look(width, 800)
@@ -370,6 +383,7 @@ def test_it_fits_any_width(look: Any, width: int) -> None:
     assert texts, "no label is cut off"
 
 
+@pytest.mark.slow
 def test_light_and_dark(look: Any) -> None:
     def grounds(page: Page) -> str:
         return str(page.eval("getComputedStyle(document.querySelector('.replay')).backgroundColor"))
@@ -408,6 +422,7 @@ def test_a_crowded_file_is_below_3_mb(tmp_path: Path) -> None:
     assert len(replay_page([found], "crowded")) < 3_000_000
 
 
+@pytest.mark.slow
 def test_a_scale_bar_has_a_round_length_that_fits_the_zoom(look: Any) -> None:
     page = look()
     page.eval(

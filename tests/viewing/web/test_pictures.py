@@ -159,6 +159,7 @@ def choose(page: Page, name: str, step: int) -> None:
     }})()""")
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_the_chosen_agent_is_given(
     browser: Browser, played: Played, tmp_path: Path
 ) -> None:
@@ -184,6 +185,7 @@ def test_the_page_shows_what_the_chosen_agent_is_given(
     assert page.errors == [] and page.eval("document.documentElement.scrollWidth") == 360
 
 
+@pytest.mark.slow
 def test_the_page_says_what_was_not_kept(browser: Browser, played: Played, tmp_path: Path) -> None:
     whole = replay_of(played).pictures
     assert whole is not None

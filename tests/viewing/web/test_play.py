@@ -271,6 +271,7 @@ def paced(said: str, slow: int = -1, slow_s: float = 0.0, steps: int = 140) -> n
     return np.array(came[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "pace"), [("{}", 1.0), *((json.dumps({"speed": one}), float(one)) for one in SPEEDS)]
 )
@@ -318,6 +319,7 @@ def test_what_means_nothing_is_left_out(game: Game, text: str) -> None:
     acted(game, script)
 
 
+@pytest.mark.slow
 def test_the_websocket_is_for_our_page_alone(serve: Serve) -> None:
     served = serve("play", "cartpole")
 
@@ -336,6 +338,7 @@ def test_the_websocket_is_for_our_page_alone(serve: Serve) -> None:
     assert status() == 101
 
 
+@pytest.mark.slow
 def test_the_page_is_told_that_the_command_ends(serve: Serve) -> None:
     """By a close of the websocket, not by a connection that breaks."""
     served = serve("play", "cartpole")
@@ -370,6 +373,7 @@ def score(page: Page) -> dict[str, list[float]]:
     return {name: [float(value) for value in values] for name, *values in rows}
 
 
+@pytest.mark.slow
 def test_the_page_is_played_by_keys(browser: Browser, serve: Serve, a_run: Path) -> None:
     served = serve("play", str(a_run), "--env.max-episode-steps", "30", "--seed", "2")
     page = opened(browser, served, width=1600, height=900)

@@ -112,6 +112,7 @@ def test_the_page_says_what_the_episode_was(
     assert (page.errors, len(page.requests)) == ([], 1)
 
 
+@pytest.mark.slow
 def test_hostile_names_of_agents_and_roles_are_text(browser: Browser, tmp_path: Path) -> None:
     def drawing(config: Any, state: State) -> Drawing:
         def shapes(state: State, before: State | None) -> Iterator[Shape]:
@@ -146,6 +147,7 @@ def test_hostile_names_of_agents_and_roles_are_text(browser: Browser, tmp_path: 
     assert page.eval("document.scripts.length") == 2 and page.errors == []
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text(chase: Played, browser: Browser, tmp_path: Path) -> None:
     page = opened(browser, tmp_path, chase, title=HOSTILE)
     words = HOSTILE.replace("\u2028", "").split()
@@ -156,6 +158,7 @@ def test_hostile_names_are_text(chase: Played, browser: Browser, tmp_path: Path)
     assert page.eval("document.scripts.length") == 2 and page.errors == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_things_that_overlap_are_kept_apart(browser: Browser, tmp_path: Path, dark: bool) -> None:
     """All taggers begin in one place: an edge shows that there are several."""
@@ -180,6 +183,7 @@ def test_things_that_overlap_are_kept_apart(browser: Browser, tmp_path: Path, da
     ) and edge.any()
 
 
+@pytest.mark.slow
 def test_a_click_anywhere_in_a_box_chooses_its_agent(browser: Browser, tmp_path: Path) -> None:
     """Also far from its middle, and where another one's middle is nearer."""
 
@@ -217,6 +221,7 @@ def test_a_click_anywhere_in_a_box_chooses_its_agent(browser: Browser, tmp_path:
     assert page.eval("document.querySelector('.agent').value") == "-1"
 
 
+@pytest.mark.slow
 def test_the_ring_of_the_chosen_agent_is_around_it(browser: Browser, tmp_path: Path) -> None:
     def drawing(config: Any, state: State) -> Drawing:
         shapes = [Circle(5, 5, 2, role="one", name="a")]

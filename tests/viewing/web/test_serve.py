@@ -46,6 +46,7 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
+@pytest.mark.slow
 def test_who_is_refused(serve: Serve, runs: Path) -> None:
     served = serve("watch", "runs")
     ours = "/TOKEN/state"
@@ -98,6 +99,7 @@ def test_who_is_refused(serve: Serve, runs: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_what_is_answered(serve: Serve, runs: Path) -> None:
     served = serve("watch", "runs/one")
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{43}/", served.url)
@@ -126,6 +128,7 @@ def test_what_is_answered(serve: Serve, runs: Path) -> None:
     assert sorted(path.name for path in (runs / "one").iterdir()) == before
 
 
+@pytest.mark.slow
 def test_asking_for_jobs(serve: Serve, runs: Path) -> None:
     served = serve("watch", "runs")
 
@@ -148,6 +151,7 @@ def test_asking_for_jobs(serve: Serve, runs: Path) -> None:
     assert served.get("jobs/0")[0] == 404
 
 
+@pytest.mark.slow
 def test_connections_without_the_token_do_not_keep_others_out(serve: Serve, runs: Path) -> None:
     """More of them than the process may have open files: the page is answered, and a connection of
     the page stays.
@@ -174,6 +178,7 @@ def test_connections_without_the_token_do_not_keep_others_out(serve: Serve, runs
         assert ours.recv(15) == b"HTTP/1.1 200 OK"
 
 
+@pytest.mark.slow
 def test_signals_end_it(serve: Serve, runs: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         assert serve("watch", "runs").close(number) == (128 + number, "")
@@ -205,6 +210,7 @@ def test_bad_input_is_one_line(
     assert words in said and said.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_other_loopback(serve: Serve, runs: Path) -> None:
     try:
         with socket.create_server(("::1", 0), family=socket.AF_INET6):
@@ -215,6 +221,7 @@ def test_the_other_loopback(serve: Serve, runs: Path) -> None:
     assert served.url.startswith("http://[::1]:") and served.get("state")[0] == 200
 
 
+@pytest.mark.slow
 def test_curves_need_no_trainer(runs: Path) -> None:
     """Without torch and its like: evaluations fail then, and say why."""
     script = "import sys\nfor name in ('torch', 'rich', 'safetensors'): sys.modules[name] = None\n"
@@ -240,6 +247,7 @@ def test_the_extra_is_named(
         )
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken(serve: Serve, runs: Path) -> None:
     port = str(serve("watch", "runs").address.port)
     with pytest.raises(RuntimeError, match=f"--port {port}: .*: use another one"):

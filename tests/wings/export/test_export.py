@@ -76,6 +76,7 @@ def both_ways(config: TrainConfig, kind: str, tmp_path: Path, group: int = 0) ->
     return export.check(graph, policy, load(path))
 
 
+@pytest.mark.slow
 def test_a_run_with_two_policies_and_a_mask(small: Small, tmp_path: Path) -> None:
     with Trainer(small(env={"mode": 1})) as trainer:
         trainer.train()

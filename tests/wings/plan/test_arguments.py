@@ -30,6 +30,7 @@ def weighted(mode: str = "arena") -> plan.PolicyPlan:
     return plan.compile_policy(Weighted(), ({"a": torch.zeros(2), "b": torch.zeros(2)}, 2.0), mode)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["arena", "eager"])
 def test_entries_of_a_dict_are_matched_by_key(mode: str) -> None:
     made = weighted(mode)

@@ -53,6 +53,7 @@ def test_plans_that_are_not_used_go() -> None:
     assert [len(plan.inputs[0]) for plan in cache.plans] == [32, 64]
 
 
+@pytest.mark.slow
 def test_threads_at_the_same_time_have_memory_of_their_own() -> None:
     policy, args = make("mlp", 8)
     cache, results, barrier = PlanCache(policy, "arena"), dict[int, Any](), threading.Barrier(4)

@@ -14,6 +14,7 @@ from puffervec.commands import cli
 from puffervec.train import Trainer
 
 
+@pytest.mark.slow
 def test_of_an_env(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,6 +51,7 @@ def planned(made: TracedModule) -> PolicyExecutor:
     return PolicyExecutor(made.graph, place(made.graph), made.parameters)
 
 
+@pytest.mark.slow
 def test_user_code_gives_a_new_activation_a_rule(own: None) -> None:
     net, x = Net(), torch.randn(2, 3)
     with pytest.raises(

@@ -243,6 +243,7 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], Tensor]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(2, LAYERS))
 def test_embeddings_and_attention_learn_as_in_eager(name: str) -> None:
     make, batch = LAYERS[name]
@@ -352,6 +353,7 @@ BAD: dict[str, tuple[Callable[[], nn.Module], Callable[..., Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", thinned(2, BAD))
 def test_what_cannot_be_planned_is_named(case: str) -> None:
     make, loss, words = BAD[case]

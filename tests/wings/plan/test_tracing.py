@@ -87,6 +87,7 @@ def test_a_state_may_be_one_of_several_outputs_of_an_operation() -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "words"),
     [(nn.Dropout(0.5), "native_dropout"), (nn.BatchNorm1d(2), "batch_norm")],

@@ -214,6 +214,7 @@ def test_modes_on_a_gpu() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_picture_of_boxes_and_lines(tmp_path: Path) -> None:
     """Of a phase with times on a device beside a call without, and a sweep each."""
     phase = Latency("phase", (1.0, 2.0), (0.5, 0.6), per_iteration=1.0)

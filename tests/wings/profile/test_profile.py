@@ -113,6 +113,7 @@ def test_slope_and_intercept_of_both_loops(flow: ModuleType) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_example_runs(tmp_path: Path) -> None:
     arguments = ["--steps", "1", "2", "--iterations", "2", "--out", str(tmp_path)]
     out = pages.run_script(pages.ROOT / "examples" / "flow_policy.py", *arguments, folder=tmp_path)
@@ -124,6 +125,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
 # ---- the command line ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_walk_on_the_command_line(
     flow: ModuleType,
     tmp_path: Path,

@@ -160,6 +160,7 @@ def test_sizes_of_files() -> None:
     assert {4 * count: (dynamics, actions) for dynamics, actions, _, _, count in FORMS} == BYTES
 
 
+@pytest.mark.slow
 def test_the_run_is_taken_by_eval_and_export(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

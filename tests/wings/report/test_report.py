@@ -42,6 +42,7 @@ def report(a_run: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_run_says(report: Path, a_run: Path, tmp_path: Path) -> None:
     data = data_of(report)
     lines = list(read_metrics(a_run / "metrics.jsonl"))
@@ -88,6 +89,7 @@ def test_the_same_run_gives_the_same_bytes(report: Path, a_run: Path, tmp_path: 
     assert (tmp_path / "again.html").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_it_in_a_browser(browser: Browser, report: Path, a_run: Path) -> None:
     data, lines = data_of(report), list(read_metrics(a_run / "metrics.jsonl"))
     page = browser.open(report.as_uri(), width=1600, height=1000)
@@ -137,6 +139,7 @@ def test_it_in_a_browser(browser: Browser, report: Path, a_run: Path) -> None:
     assert (page.requests, page.sockets, page.errors) == ([report.as_uri()], [], [])
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text(browser: Browser, a_run: Path) -> None:
     name = HOSTILE.replace("/", "") + "<script>document.title = 'bad'<!--"
     run = Path(shutil.copytree(a_run, a_run.parent / name))
@@ -204,6 +207,7 @@ def test_the_worst_and_the_median_replay() -> None:
         assert [replay.title for replay in _pick(rising[:count])] == names
 
 
+@pytest.mark.slow
 def test_the_worst_and_the_median_scene_are_those_of_the_evaluation() -> None:
     config = TrainConfig.of("drive", env={"scenes": "generated:5", "max_steps": 20})
     own = own_evaluation("drive")

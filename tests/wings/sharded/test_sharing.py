@@ -127,6 +127,7 @@ def test_shared_columns_change_no_result(tables: Mapping[str, Any], small: Small
     )
 
 
+@pytest.mark.slow
 def test_a_checkpoint_goes_from_shared_columns_to_one_process_and_back(small: Small) -> None:
     config = config_of(small, CASES[0])
     with Trainer(config) as one:

@@ -85,6 +85,7 @@ def test_real_trials(ask: Callable[..., Sweep], tmp_path: Path) -> None:
     assert {p.name for p in folder.iterdir()} >= {"study.db", "pareto.png", "parallel.png"}
 
 
+@pytest.mark.slow
 def test_failures_are_recorded_and_the_sweep_goes_on(
     ask: Callable[..., Sweep], told: list[Any]
 ) -> None:
@@ -103,6 +104,7 @@ def test_failures_are_recorded_and_the_sweep_goes_on(
     )
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_stopped_goes_on_where_it_was(
     ask: Callable[..., Sweep], told: list[Any]
 ) -> None:
@@ -128,6 +130,7 @@ def test_a_trial_whose_process_was_killed_is_done_again(
     assert [(t["number"], t["values"]) for t in run(ask(1))["trials"]] == [(1, values)]
 
 
+@pytest.mark.slow
 def test_other_settings_are_refused(
     ask: Callable[..., Sweep], told: list[Any], small: Small
 ) -> None:
@@ -142,6 +145,7 @@ def test_other_settings_are_refused(
             ask(1, **change)
 
 
+@pytest.mark.slow
 def test_machines_with_folders_of_their_own(
     ask: Callable[..., Sweep], told: list[Any], tmp_path: Path
 ) -> None:
@@ -174,6 +178,7 @@ def test_of_two_that_begin_at_the_same_moment_one_is_refused(
             made.run()
 
 
+@pytest.mark.slow
 def test_the_results_are_printed(
     ask: Callable[..., Sweep], told: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

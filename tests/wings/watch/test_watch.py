@@ -115,6 +115,7 @@ def test_the_page_shows_what_metrics_say(browser: Browser, serve: Serve, a_run: 
     assert page.sockets == []
 
 
+@pytest.mark.slow
 def test_it_follows_a_run_and_finds_new_ones(
     browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
@@ -150,6 +151,27 @@ def test_it_follows_a_run_and_finds_new_ones(
     other.close()
 
 
+def test_news_take_no_click(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "first"
+    run.mkdir(parents=True)
+    log = JsonLog(run / "metrics.jsonl", {"env": "cartpole"})
+    log.write({"step": 10, "elapsed_s": 1.0, "env/score": 0.25})
+    page = opened(browser, serve("watch", "runs"), width=800, height=800)
+    left, top, width, height = page.place('[data-run="0"] input')
+    at = {"x": left + width / 2, "y": top + height / 2, "button": "left", "clickCount": 1}
+    page.call("Input.dispatchMouseEvent", type="mousePressed", **at)
+    log.write({"step": 20, "elapsed_s": 2.0, "env/score": 0.5})
+    page.wait("watchPage.stale")
+    page.call("Input.dispatchMouseEvent", type="mouseReleased", **at)
+    page.wait("document.querySelectorAll('[data-key=\"env/score\"] li b').length === 0")
+    page.call("Input.dispatchMouseEvent", type="mousePressed", **at)
+    page.call("Input.dispatchMouseEvent", type="mouseReleased", **at)
+    page.wait("document.querySelector('[data-key=\"env/score\"] li b').innerText === '0.5'")
+    assert page.errors == []
+    log.close()
+
+
+@pytest.mark.slow
 def test_values_under_the_pointer_and_a_zoom_that_all_charts_share_and_keep(
     browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
@@ -210,6 +232,7 @@ def test_values_under_the_pointer_and_a_zoom_that_all_charts_share_and_keep(
         log.close()
 
 
+@pytest.mark.slow
 def test_a_folder_without_a_run_is_watched(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     page = opened(browser, serve("watch", "runs"))
@@ -223,6 +246,7 @@ def test_a_folder_without_a_run_is_watched(browser: Browser, serve: Serve, tmp_p
     assert page.errors == []
 
 
+@pytest.mark.slow
 def test_many_runs_look_different(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     JsonLog(_made(tmp_path / "run") / "metrics.jsonl", {}).close()
     page = opened(browser, serve("watch", "run"))
@@ -231,6 +255,7 @@ def test_many_runs_look_different(browser: Browser, serve: Serve, tmp_path: Path
     assert page.eval("new Set([...Array(16).keys()].map((n) => lookOf(n).colour)).size") == 16
 
 
+@pytest.mark.slow
 def test_the_first_column_and_the_replay_buttons_stay_in_view(
     browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
@@ -259,6 +284,7 @@ def test_the_first_column_and_the_replay_buttons_stay_in_view(
             assert 0 <= left < right <= 1280, (selector, scrolled)
 
 
+@pytest.mark.slow
 def test_a_table_of_intervals_fits_a_narrow_window(
     browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
@@ -283,6 +309,7 @@ def test_a_table_of_intervals_fits_a_narrow_window(
     assert page.texts(".report td")[1] == "0.50 [0.25, 0.75]"
 
 
+@pytest.mark.slow
 def test_a_click_says_what_it_waits_for(browser: Browser, serve: Serve, a_run: Path) -> None:
     page = opened(browser, serve("watch", "runs", "--replay-every", "0"))
     jobs = [
@@ -332,6 +359,7 @@ def _made(path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_an_evaluation_beside_the_training(browser: Browser, serve: Serve, a_run: Path) -> None:
     served = serve(
         "watch", "runs", "--seed", "3", "--env.max-episode-steps", "20", "--replay-every", "0"
@@ -406,6 +434,7 @@ def test_the_newest_checkpoint_plays_without_being_asked_for(
     assert page.errors == [] and asked_elsewhere(page, served) == []
 
 
+@pytest.mark.slow
 def test_a_run_without_a_checkpoint_cannot_be_played(
     browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
@@ -415,6 +444,7 @@ def test_a_run_without_a_checkpoint_cannot_be_played(
     assert page.text(".jobs").startswith("The run has no checkpoint yet")
 
 
+@pytest.mark.slow
 def test_the_end_of_the_command_is_told(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     JsonLog(_made(tmp_path / "run") / "metrics.jsonl", {}).close()
     served = serve("watch", "run")
@@ -435,6 +465,7 @@ def test_latest_is_the_run_that_was_started_last(tmp_path: Path) -> None:
         door.resolve("latest", tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_curves_are_smoothed_as_plot_smooths_them(
     browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:

@@ -15,6 +15,17 @@ function element(name, settings = {}, ...children) {
     return node;
 }
 
+const filled = new WeakMap(); // what `refill` put into a place, as HTML
+
+// Show nodes in a place. It keeps the nodes it has where they say the same, and with them the
+// focus and what the user has opened.
+function refill(place, ...nodes) {
+    const html = element("div", {}, ...nodes).innerHTML;
+    if (filled.get(place) === html) return;
+    filled.set(place, html);
+    place.replaceChildren(...nodes);
+}
+
 function button(label, title, onclick, settings = {}) {
     return element(
         "button",

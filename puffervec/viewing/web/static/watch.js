@@ -20,6 +20,8 @@ class WatchPage {
         this.report = null;
         this.shownJob = null; // number of the job whose replay is shown
         this.wanted = null; // the last request of the user
+        this.pressed = false; // a pointer is down: elements replaced now would lose its click
+        this.stale = false; // there are news that the page does not show yet
         this.theme = themeSwitch(root, (dark) => {
             this.options.dark = dark;
             if (this.charts) this.draw();
@@ -34,6 +36,8 @@ class WatchPage {
         this.charts = new Charts(this.chartsPlace);
         this.theme.apply();
         document.addEventListener("visibilitychange", () => this.poll());
+        for (const name of ["pointerdown", "pointerup", "pointercancel"])
+            document.addEventListener(name, () => (this.pressed = name === "pointerdown"), true);
         this.poll();
     }
 
@@ -149,9 +153,12 @@ class WatchPage {
             before = JSON.stringify(this.state);
         this.state = state;
         const fresh = await this.fetchCurves();
-        if (fresh || JSON.stringify(state) !== before) this.showState();
+        this.stale ||= fresh || JSON.stringify(state) !== before;
+        if (this.pressed) return;
+        if (this.stale) this.showState();
         else this.showReplays();
-        if (fresh) this.draw();
+        if (this.stale) this.draw();
+        this.stale = false;
         this.root.dataset.ready = Number(this.root.dataset.ready || 0) + 1;
     }
 
@@ -293,21 +300,24 @@ class WatchPage {
     }
 
     showChooser() {
-        const keys = this.keys(),
-            sought = this.search.value.trim().toLowerCase();
+        const sought = this.search.value.trim().toLowerCase();
         const found = Object.entries(this.state.metrics).filter(([key, {meaning}]) =>
             `${key} ${meaning}`.toLowerCase().includes(sought),
         );
-        this.chooserPlace.replaceChildren(
+        refill(
+            this.chooserPlace,
             ...found.map(([key, {meaning}]) => {
                 const box = element("input", {type: "checkbox", value: key});
-                box.checked = keys.includes(key);
-                box.addEventListener("change", () =>
-                    this.choose(box.checked ? [...keys, key] : keys.filter((one) => one !== key)),
-                );
+                box.addEventListener("change", () => {
+                    const others = this.keys().filter((one) => one !== key);
+                    this.choose(box.checked ? [...others, key] : others);
+                });
                 return element("label", {title: meaning}, box, element("span", {}, key));
             }),
         );
+        const keys = this.keys();
+        for (const box of this.chooserPlace.querySelectorAll("input"))
+            box.checked = keys.includes(box.value);
     }
 
     showTime() {
@@ -316,7 +326,8 @@ class WatchPage {
     }
 
     showFiles() {
-        this.filesPlace.replaceChildren(
+        refill(
+            this.filesPlace,
             ...this.state.runs
                 .filter((run) => run.files.length)
                 .map((run) => {
