@@ -102,7 +102,6 @@ def elsewhere(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "PUFFERVEC_CACHE": str(tmp_path / "cache")}
 
 
-@pytest.mark.slow
 def test_vector_envs_run_without_what_only_linux_has(
     elsewhere: dict[str, str], tmp_path: Path
 ) -> None:

@@ -68,7 +68,6 @@ def test_a_dead_worker_is_found_by_its_sentinel(monkeypatch: pytest.MonkeyPatch)
     workers.end(0.0)
 
 
-@pytest.mark.slow
 def test_end_asks_then_insists(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that ignores SIGTERM is killed after the grace time."""
     monkeypatch.setattr(processes, "main", sleep_deaf)

@@ -60,7 +60,6 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: Any, every: int = 1) -> 
     return drawn
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "alone"),
     thinned(

@@ -107,7 +107,6 @@ def test_a_forked_child_that_ends_takes_no_worker_along(make: Make) -> None:
             step(vec)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("env", "method"), [("probe", "spawn"), ("CartPole-v1", "forkserver")])
 def test_a_child_that_exits_leaves_the_workers_to_the_parent(env: str, method: str) -> None:
     text = """

@@ -261,7 +261,6 @@ def test_send(learner: Learner) -> None:
     assert all_places(learner, before, call, after) > 10
 
 
-@pytest.mark.slow
 def test_recv(learner: Learner) -> None:
     def after() -> None:
         if recovers(learner, learner.recv) != "reset":

@@ -319,7 +319,6 @@ def test_what_means_nothing_is_left_out(game: Game, text: str) -> None:
     acted(game, script)
 
 
-@pytest.mark.slow
 def test_the_websocket_is_for_our_page_alone(serve: Serve) -> None:
     served = serve("play", "cartpole")
 
