@@ -15,14 +15,14 @@ function element(name, settings = {}, ...children) {
     return node;
 }
 
-const filled = new WeakMap(); // what `refill` put into a place, as HTML
+const filled = new WeakMap(); // copies of what `refill` put into places
 
-// Show nodes in a place. It keeps the nodes it has where they say the same, and with them the
-// focus and what the user has opened.
+// Show nodes in a place. It keeps the nodes it has if they are equal, and with them the focus and
+// what the user has opened.
 function refill(place, ...nodes) {
-    const html = element("div", {}, ...nodes).innerHTML;
-    if (filled.get(place) === html) return;
-    filled.set(place, html);
+    const wanted = element("div", {}, ...nodes);
+    if (filled.get(place)?.isEqualNode(wanted)) return;
+    filled.set(place, wanted.cloneNode(true));
     place.replaceChildren(...nodes);
 }
 
