@@ -50,7 +50,7 @@ from drive_env.scenes.schema import (
     Scene,
     SceneObject,
 )
-from puffervec.errors import MissingExtraError, SceneError
+from puffervec.errors import SceneError
 from puffervec.system import extras
 
 SYNC = "sync.arrow"
@@ -149,14 +149,8 @@ def read_log(path: Path) -> Scene:
         MissingExtraError: py123d is not installed.
     """
     name = log_name(path)
-    what = f"{name}, a log of 123D,"
-    extras.require(what, "py123d")
-    try:
+    with extras.required(f"{name}, a log of 123D,", "opendrive"):
         from py123d.api.scene.arrow.arrow_scene_api import ArrowSceneAPI
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"{what} needs {error.name}: pip install 'puffervec[opendrive]'"
-        ) from error
     if not path.is_file():
         raise SceneError(f"{path}: no such scene file")
     folder = path.absolute().parent

@@ -19,7 +19,6 @@ import numpy as np
 from drive_env.scenes.check import COORDINATE_LIMIT_M, MAX_POINTS, MISSING, Checker
 from drive_env.scenes.schema import Floats
 from drive_env.scenes.xml_parts import child_of, number_of
-from puffervec.errors import MissingExtraError
 from puffervec.system import extras
 
 STEP_M = 1.0  # largest distance between two points of a bound along the reference line
@@ -37,14 +36,8 @@ def require_parser(name: str) -> None:
     Raises:
         MissingExtraError: something is missing.
     """
-    what = f"{name}, an OpenDRIVE map,"
-    extras.require(what, "py123d")
-    try:
+    with extras.required(f"{name}, an OpenDRIVE map,", "opendrive"):
         import py123d.parser.opendrive.utils.lane_helper  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"{what} needs {error.name}: pip install 'puffervec[opendrive]'"
-        ) from error
 
 
 @dataclass(frozen=True)

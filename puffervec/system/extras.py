@@ -70,20 +70,22 @@ def require(what: str, *modules: str) -> None:
 
 
 @contextlib.contextmanager
-def required(what: str) -> Iterator[None]:
+def required(what: str, extra: str | None = None) -> Iterator[None]:
     """Raise MissingExtraError if an optional package that the block imports is missing.
 
-    `what` is as in `require`.
+    Args:
+        what: as in `require`.
+        extra: brings the packages that EXTRA_OF does not know, the requirements of one that it does.
     """
     try:
         yield
     except ModuleNotFoundError as error:
         module = (error.name or "").partition(".")[0]
-        if module not in EXTRA_OF:
+        if module not in EXTRA_OF and extra is None:
             raise
-        raise MissingExtraError(_line(what, [module])) from error
+        raise MissingExtraError(_line(what, [module], extra)) from error
 
 
-def _line(what: str, missing: list[str]) -> str:
-    extras = ",".join(dict.fromkeys(EXTRA_OF[module] for module in missing))
+def _line(what: str, missing: list[str], extra: str | None = None) -> str:
+    extras = ",".join(dict.fromkeys(EXTRA_OF.get(module, extra or "") for module in missing))
     return f"{what} needs {', '.join(missing)}: pip install 'puffervec[{extras}]'"
