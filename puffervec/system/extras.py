@@ -75,7 +75,7 @@ def required(what: str, extra: str | None = None) -> Iterator[None]:
 
     Args:
         what: as in `require`.
-        extra: brings the packages that EXTRA_OF does not know, the requirements of one that it does.
+        extra: the extra that brings packages which EXTRA_OF does not know.
     """
     try:
         yield

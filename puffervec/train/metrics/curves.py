@@ -27,7 +27,6 @@ from puffervec.train.metrics.keys import (
     ELAPSED_S,
     ENV,
     EPISODE,
-    EVAL,
     LOSSES,
     METRICS,
     OTHER_FIGURES,
@@ -36,6 +35,7 @@ from puffervec.train.metrics.keys import (
     TIME_PARTS,
     UPDATE,
     base,
+    rates_policy,
 )
 
 Line = Mapping[str, Any]
@@ -264,7 +264,7 @@ def _usual(series: Sequence[Series], keys: Sequence[str]) -> list[tuple[str, ...
     first = [tuple(rates)] if len(series) == 1 and rates else [(key,) for key in rates]
     rest = [(key,) for key in records if key not in rates]
     episodes = [(key,) for key in usual if key.startswith(EPISODE)]
-    scores = [(key,) for key in keys if key.startswith(EVAL) and key.endswith("score")]
+    scores = [(key,) for key in keys if rates_policy(key)]
     others = [(key,) for key in usual if (key,) not in episodes]
     return [*scores, *first, *episodes, *rest, *others, (TIME,)]
 

@@ -233,6 +233,11 @@ GPU_SHARE = _declare(
 )
 
 
+def rates_policy(name: str) -> bool:
+    """Return whether a metric is the score or the return of an evaluation while the run trains."""
+    return name.startswith(EVAL) and name.endswith(("score", "return"))
+
+
 def base(key: str) -> str:
     """Return the name of a metric without its policy.
 

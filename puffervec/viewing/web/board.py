@@ -30,6 +30,7 @@ from puffervec.train.metrics.keys import (
     ENV,
     EPISODE,
     EPISODE_RETURN,
+    EVAL,
     METRICS,
     SECONDS_LEFT,
     SPAN_S,
@@ -37,6 +38,7 @@ from puffervec.train.metrics.keys import (
     TIME_PARTS,
     UPDATE,
     base,
+    rates_policy,
 )
 from puffervec.train.metrics.log import METRICS_FILE
 from puffervec.viewing.web.follow import Follower
@@ -203,11 +205,13 @@ def _meanings_of(env: str) -> Mapping[str, str]:
 
 
 def rank_metrics(keys: Iterable[str]) -> list[str]:
-    """Return distinct metrics: the env's first, then those of episodes, then the rest in order."""
-    first = (ENV, EPISODE)
+    """Return distinct metrics: of evaluations, the env's, of episodes, then the rest in order."""
+    first = (EVAL, ENV, EPISODE)
     return sorted(
         dict.fromkeys(keys),
-        key=lambda key: next((i for i, head in enumerate(first) if key.startswith(head)), 2),
+        key=lambda key: next(
+            (i for i, head in enumerate(first) if key.startswith(head)), len(first)
+        ),
     )
 
 
@@ -219,7 +223,7 @@ def describe_metric(key: str, own: Mapping[str, str] | None = None) -> dict[str,
         own: meanings of the metrics that the env records (`Training.meanings`).
     """
     known = METRICS.get(base(key))
-    usual = key.startswith(ENV) or (known is not None and known.usual)
+    usual = key.startswith(ENV) or rates_policy(key) or (known is not None and known.usual)
     return {
         "unit": unit_of(base(key)),
         "meaning": known.meaning if known else (own or {}).get(key.removeprefix(ENV), ""),

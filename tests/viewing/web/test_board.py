@@ -168,7 +168,10 @@ def test_metrics_have_units_and_an_order() -> None:
     assert own == {"unit": "m/s", "meaning": "mean speed", "usual": True}
     assert describe_metric("env/speed_mps") == {"unit": "m/s", "meaning": "", "usual": True}
     assert not describe_metric("usage/worker_cores")["usual"]
-    assert rank_metrics(["losses/value", "episode/return", "env/b", "env/a"]) == [
+    assert describe_metric("eval/held-out/score")["usual"]
+    assert not describe_metric("eval/episodes")["usual"]
+    assert rank_metrics(["losses/value", "episode/return", "env/b", "env/a", "eval/score"]) == [
+        "eval/score",
         "env/b",
         "env/a",
         "episode/return",

@@ -7,6 +7,7 @@ const CHART_PX = 190;
 // Px of line, px of gap; for more runs than there are colours.
 const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
 const HOVER = new Set(["mousemove", "mouseleave"]); // events of the pointer that charts share
+const MOST_MARKED = 30; // points of a line that has a mark at each
 
 // Return the look of a run's curves by its number; the first 64 looks differ.
 function lookOf(number) {
@@ -257,12 +258,13 @@ class Charts {
         const {dark, log} = options,
             place = chart.card.querySelector(".plot"),
             series = [{}];
-        for (const {look, curves} of runs) {
+        for (const {look} of runs) {
             const stroke = themeColour(look.colour, dark),
                 line = {stroke, dash: look.dash, spanGaps: true};
             if (options.smooth > 0)
                 series.push({...line, dash: [], alpha: 0.28, width: 1, points: {show: false}});
-            series.push({...line, width: 1.8, points: {show: curves.step.length === 1}});
+            const known = data[series.length].filter((y) => y !== null && y !== undefined);
+            series.push({...line, width: 1.8, points: {show: known.length <= MOST_MARKED}});
         }
         const axis = {
             ...axisLook(dark),
