@@ -78,6 +78,19 @@ def test_a_scene_is_the_same_tree() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"metadata": [{"heading": [%s]}]}',
+        '{"objects": [{"later": {"heading": [%s]}}]}',
+        '{"objects": {"heading": [%s]}}',
+    ],
+)
+def test_lists_of_other_places_stay_lists(text: str) -> None:
+    text %= ", ".join(["0.123456789"] * 9)
+    assert tree_with_columns(text.encode()) == json.loads(text)
+
+
 PAD = ", 0.123456789" * 3
 
 

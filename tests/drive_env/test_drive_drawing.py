@@ -11,6 +11,7 @@ things are drawn.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,8 @@ def test_agents_are_where_the_env_says(ride: Any) -> None:
         )
         assert facts[name]["speed m/s"] == float(state["speed"][row])
         goal = next(s for s in car.shapes() if s.name == f"goal of {name}")
+        away = math.dist((goal.x, goal.y), (shape.x, shape.y))
+        assert facts[name]["goal m"] == pytest.approx(away)
         assert (goal.x, goal.y, goal.of) == (
             float(state["goal_x"][row]),
             float(state["goal_y"][row]),

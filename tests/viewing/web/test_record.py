@@ -104,6 +104,33 @@ def test_values_are_the_policys() -> None:
     assert "value" not in played().series
 
 
+def test_actions_of_groups_that_differ_are_kept_by_number() -> None:
+    """Groups of the probe choose one number and two."""
+    found = play(
+        dataclasses.replace(
+            get("probe"),
+            drawing=lambda config, state: Drawing((0, 0, 1, 1), lambda state, before: []),
+        ),
+        {"mode": 1},
+        RandomActor(5),
+        seed=5,
+    )
+    with puffervec.make("probe", env_kwargs={"mode": 1}, backend="serial", seed=5) as vec:
+        obs, actor = vec.reset(5)[0], RandomActor(5)
+        for step in range(len(found.moments) - 1):
+            actions = actor.act(obs, vec)
+            parts = [np.asarray(part).reshape(len(part), -1) for part in actions.values()]
+            for number in range(max(part.shape[1] for part in parts)):
+                wanted = [
+                    part[:, number] if number < part.shape[1] else np.full(len(part), np.nan)
+                    for part in parts
+                ]
+                assert np.array_equal(
+                    found.series[f"action {number}"][step], np.concatenate(wanted), equal_nan=True
+                )
+            obs = vec.step(actions)[0]
+
+
 @pytest.mark.parametrize(
     ("parts", "words"),
     [

@@ -270,6 +270,26 @@ def test_dropout_draws_anew_in_each_run_from_the_generator() -> None:
     assert float(plan.compile_step(policy, squares, optimizer, (X, Y))((X, Y))) not in losses[0]
 
 
+def test_a_batch_may_hold_what_the_loss_does_not_use() -> None:
+    policy = net(nn.Dropout(0.5))
+    batch = {"x": X, "unused": torch.zeros(3), "y": Y}
+
+    def loss(policy: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        return squares(policy, (batch["x"], batch["y"]))
+
+    made, wanted = (
+        plan.compile_step(
+            policy,
+            function,
+            torch.optim.SGD(policy.parameters(), 0.0),
+            given,
+            generator=torch.Generator().manual_seed(7),
+        )
+        for function, given in ((loss, batch), (squares, (X, Y)))
+    )
+    assert float(made(batch)) == float(wanted((X, Y)))
+
+
 def test_samples_of_the_loss_are_drawn_anew() -> None:
     policy = net()
 

@@ -7,6 +7,7 @@ puffervec/wings/sharded/regions.py and puffervec/wings/sharded/rules.py, which a
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ from puffervec.wings.sharded import (
     check,
 )
 from puffervec.wings.sharded.columns import split
+from puffervec.wings.sharded.network import Network
 from puffervec.wings.sharded.team import Team
 from tests.train.gangs import all_well
 from tests.wings.sharded.split import TOLERANCE, far, gradients, numbers
@@ -127,6 +129,15 @@ def beside(name: str, size: int, dtype: torch.dtype, keep_every: int = 0) -> flo
     for part in found[1:]:  # Bit for bit, or weights would drift apart.
         assert all(torch.equal(a, b) for a, b in zip(part[2:], found[0][2:], strict=True))
     return max(far(a, b) for a, b in zip(together, wanted, strict=True))
+
+
+@pytest.mark.parametrize("keep_every", [1, 3])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_is_cut_into_segments_without_a_step_twice(name: str, keep_every: int) -> None:
+    whole, cut = (Network(made(name), every).segments() for every in (0, keep_every))
+    steps = [step.name for segment in cut for step in segment.steps]
+    assert len(whole) == 1 < len(cut) and steps == [step.name for step in whole[0].steps]
+    assert all(before.gives == after.needs for before, after in itertools.pairwise(cut))
 
 
 @pytest.mark.parametrize("name", NETWORKS)
