@@ -5,13 +5,14 @@
 Runs in the learner (drive_env.generate.streets). A family draws a `Plan` from ranges; `difficulty`,
 from 0 to 1, moves the draw towards more cars, walkers and speed. Around the main place of a family
 lie further streets, so that maps have the size of real ones. To add a family, add a function and a
-line in FAMILIES.
+line in TOWN or FAST.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ from drive_env.generate.network import FREE, SIGNAL, STOP, Link, Node
 from drive_env.scenes.schema import Floats
 
 Range = tuple[float, float]
+MPH_MPS = 0.44704
+SIDE_LIMIT_MPS = 25 * MPH_MPS  # of streets that meet a fast road
+FASTEST_MPS = 29.0  # just below what the env's cars can drive by default
 
 
 @dataclass
@@ -45,6 +49,7 @@ class Plan:
     sight_m: Range = (45.0, 85.0)
     hidden: bool = False  # a pedestrian steps out from behind a parked van
     over: float = 0.0  # height of the roads of level 1 above the others
+    flows: bool = False  # fast traffic that keeps its distances; see `Demand`
 
     def node(self, x: float, y: float, **more: Any) -> int:
         """Add a node and return its index."""
@@ -76,6 +81,10 @@ class Draw:
     def chance(self, share: float) -> bool:
         """Return True with this probability."""
         return bool(self.rng.random() < share)
+
+    def limit(self, low_mph: float, high_mph: float) -> float:
+        """Draw a speed limit, a multiple of 5 mph, in m/s."""
+        return 5 * MPH_MPS * round(self.within(low_mph, high_mph) / 5)
 
     def street(self, lanes: int | None = None, parking: float = 0.4) -> Profile:
         """Draw the cross-section of a street."""
@@ -139,6 +148,7 @@ def surround(
             length = draw.within(0.6, 1.0) * reach_m * (1.0 if turn else 0.8)
             other = plan.node(*(here + length * np.array([np.cos(angle), np.sin(angle)])))
             road = plan.link(end, other, side if turn else profile, yards=yards(draw))
+            plan.links[road].limit_mps = 0.0 if turn else link.limit_mps
             if not turn:
                 majors.append(road)
             if not turn or sides:
@@ -149,14 +159,19 @@ def surround(
 
 
 def star(
-    draw: Draw, plan: Plan, profiles: list[Profile], skew: float = 0.12, **node: Any
+    draw: Draw,
+    plan: Plan,
+    profiles: list[Profile],
+    skew: float = 0.12,
+    arm_m: Range = (85.0, 120.0),
+    **node: Any,
 ) -> list[int]:
     """Put a crossing with one arm per cross-section into the middle; return the arms' end nodes."""
     middle = plan.node(0.0, 0.0, corner_m=draw.within(5.0, 9.0), **node)
     ends = []
     for number, profile in enumerate(profiles):
         angle = number * (np.pi / 2) + draw.rng.uniform(-skew, skew)
-        length = draw.within(85.0, 120.0)
+        length = draw.within(*arm_m)
         ends.append(plan.node(length * np.cos(angle), length * np.sin(angle)))
         plan.link(
             middle,
@@ -450,8 +465,116 @@ def levels(draw: Draw) -> Plan:
     return plan
 
 
-# Each family, and the probability with which it is drawn.
-FAMILIES: dict[str, tuple[Callable[[Draw], Plan], float]] = {
+# ---- fast roads ----------------------------------------------------------------------------------
+
+
+def flowing(limit_mps: float, **more: Any) -> Plan:
+    """Return a plan of traffic that drives the speed limit, roughly, and of few others."""
+    plan = Plan(
+        speed_mps=(0.8 * limit_mps, min(1.05 * limit_mps, FASTEST_MPS)),
+        walkers=(0.0, 0.4),
+        cyclists=(0.0, 0.3),
+        flows=True,
+    )
+    return replace(plan, **more)
+
+
+def limit_sides(plan: Plan) -> None:
+    """Give the speed limit of side streets to roads that have none."""
+    for link in plan.links:
+        if not link.limit_mps:
+            link.limit_mps, link.slow = SIDE_LIMIT_MPS, SIDE_LIMIT_MPS / plan.speed_mps[1]
+
+
+def motorway(draw: Draw) -> Plan:
+    """Plan a motorway with some ramps, now and then with a jam."""
+    limit = draw.limit(55.0, 65.0)
+    plan = flowing(
+        limit, cars=(8.0, 30.0), walkers=(0.0, 0.0), cyclists=(0.0, 0.0), changes=0.3,
+        spread_m=110.0,
+    )  # fmt: skip
+    if draw.chance(0.12):
+        plan = replace(plan, cars=(25.0, 60.0), speed_mps=(2.0, 9.0), flows=False)
+    lanes = int(draw.rng.integers(2, 5))
+    entries, exits = ((draw.chance(0.5), draw.chance(0.5)) for _ in range(2))
+    add_motorway(draw, plan, lanes, limit, entries, exits)
+    return plan
+
+
+def ramps_of_motorway(draw: Draw) -> Plan:
+    """Plan the place where ramps join a motorway of two or three lanes, and leave it."""
+    limit = draw.limit(45.0, 60.0)
+    plan = flowing(
+        limit, cars=(8.0, 26.0), walkers=(0.0, 0.0), cyclists=(0.0, 0.0), changes=0.2,
+        spread_m=80.0,
+    )  # fmt: skip
+    lanes = 2 if draw.chance(0.6) else 3
+    add_motorway(draw, plan, lanes, limit, (True, True), (True, draw.chance(0.5)))
+    plan.focus_m = np.array([draw.rng.choice([-1.0, 1.0]) * draw.within(80.0, 160.0), 0.0])
+    return plan
+
+
+def add_motorway(
+    draw: Draw, plan: Plan, lanes: int, limit_mps: float,
+    entries: tuple[bool, bool], exits: tuple[bool, bool],
+) -> None:  # fmt: skip
+    """Put a motorway into the middle, straight or with one bend."""
+    profile = Profile(
+        lanes, draw.within(3.5, 3.8), draw.within(3.0, 9.0), draw.within(1.8, 3.0), 0.0
+    )
+    bend = draw.within(-0.12, 0.12) if draw.chance(0.6) else 0.0
+    shape = partial(ramps.motorway, entries=entries, exits=exits)
+    road(
+        draw, plan, profile, draw.within(580.0, 660.0), shape=shape, limit_mps=limit_mps,
+        lean=(bend, -bend),
+    )  # fmt: skip
+
+
+def arterial(draw: Draw) -> Plan:
+    """Plan a fast road of several lanes, and a crossing on it, mostly with lights."""
+    limit = draw.limit(35.0, 50.0)
+    plan = flowing(
+        limit, cars=(8.0, 26.0), walkers=(0.0, 3.0), turning=0.25, changes=0.25, spread_m=80.0
+    )
+    main = Profile(
+        2 if draw.chance(0.6) else 3, draw.within(3.2, 3.6),
+        draw.within(1.6, 4.2) if draw.chance(0.7) else 0.0, draw.within(0.6, 1.8), 0.0,
+    )  # fmt: skip
+    side = replace(draw.street(), parking_m=0.0)
+    control = SIGNAL if draw.chance(0.65) else STOP
+    arms = [main, side, main, side] if draw.chance(0.65) else [main, side, main]
+    major = () if control == SIGNAL else (0, 2)
+    ends = star(
+        draw, plan, arms, arm_m=(190.0, 250.0), control=control, major=major, crosswalks=0.35
+    )
+    add_fast_arms(draw, plan, ends, limit)
+    return plan
+
+
+def rural(draw: Draw) -> Plan:
+    """Plan a fast road of one lane each way, with a side road."""
+    limit = draw.limit(45.0, 60.0)
+    plan = flowing(limit, cars=(4.0, 12.0), turning=0.2, spread_m=110.0)
+    main = Profile(1, draw.within(3.4, 3.8), 0.0, draw.within(1.0, 2.6), 0.0)
+    ends = star(
+        draw, plan, [main, draw.side(), main], arm_m=(240.0, 310.0), control=STOP, major=(0, 2),
+        crosswalks=0.0,
+    )  # fmt: skip
+    add_fast_arms(draw, plan, ends, limit)
+    return plan
+
+
+def add_fast_arms(draw: Draw, plan: Plan, ends: list[int], limit_mps: float) -> None:
+    """Make every other arm of a crossing fast, and put crossings at some of their ends."""
+    for link in plan.links[::2]:
+        link.limit_mps = limit_mps
+    plan.focus_m = np.array([draw.within(-90.0, 90.0), 0.0])
+    surround(draw, plan, ends, reach_m=100.0, share=0.6, again=0.3, sides=False)
+    limit_sides(plan)
+
+
+# Each family, and the probability with which it is drawn among those of its kind.
+TOWN: dict[str, tuple[Callable[[Draw], Plan], float]] = {
     "straight": (straight, 0.07),
     "curve": (curve, 0.06),
     "tee": (tee, 0.08),
@@ -471,3 +594,11 @@ FAMILIES: dict[str, tuple[Callable[[Draw], Plan], float]] = {
     "dead-end": (dead_end, 0.02),
     "levels": (levels, 0.02),
 }
+FAST: dict[str, tuple[Callable[[Draw], Plan], float]] = {
+    "motorway": (motorway, 0.32),
+    "ramps": (ramps_of_motorway, 0.18),
+    "arterial": (arterial, 0.3),
+    "rural": (rural, 0.2),
+}
+FAST_SHARE = 0.25  # of all scenes
+FAMILIES = {**TOWN, **FAST}

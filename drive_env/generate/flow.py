@@ -53,10 +53,13 @@ STANDING_SHARE = 0.3  # share of the headway that applies behind a standing car
 STOP_S, STANDS_MPS = 1.0, 0.4  # minimum stop at a stop sign, and the speed that counts as standing
 LINE_M = 0.7  # from a stop line to the bumper of a car that stops there
 SPAWN_M = 9.0  # least distance of two cars on a lane at the start
+APART_S = 1.6  # ... in flowing traffic, in seconds of the slowest driver
+CHANGE_S = 3.5  # duration of a lane change there
 ELSEWHERE = 0.006  # density of cars far from the middle, relative to the middle
 # More cars start before lights and signs, and before other crossings.
 QUEUE_M, QUEUE, AT_CROSSING = 22.0, 9.0, 2.5
 CLEAR_M = 12.0  # free distance around a car that appears later
+LOOK_ROWS = 5  # of the plan, over which the speed of a car ahead is taken when another starts
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,9 @@ class Demand:
     late: float = 0.15  # share that are not visible from the start
     left: float = 0.5  # share of the turning cars that turn left
     halts: float = 0.05  # share that stop on the way, as if to let a passenger out
+    # Traffic that flows fast: cars start far apart and at the speed that this allows, also behind
+    # others, and take their time to change lanes.
+    flows: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,17 +138,21 @@ def draw_route(
     at_m: float,
     reach_m: float,
     ask: Demand,
+    change_m: float = 0.0,
 ) -> Route:
-    """Draw a route from a place on a lane, at least reach_m long unless the streets end before."""
+    """Draw a route from a place on a lane, at least reach_m long unless the streets end before.
+
+    A lane change on it is at least change_m long.
+    """
     lane = streets.lanes[first]
     points, lanes, stops = [lane.points_m], [first], []
     length = float(arc_length(lane.points_m)[-1])
     neighbours = [
         index for index in (_neighbour(lane, starts, step) for step in (-1, 1)) if index is not None
     ]
-    if neighbours and length - at_m > 45.0 and rng.random() < ask.changes:
+    if neighbours and length - at_m > 45.0 + change_m and rng.random() < ask.changes:
         first = neighbours[int(rng.integers(len(neighbours)))]
-        points = [blend(rng, lane.points_m, streets.lanes[first].points_m, at_m)]
+        points = [blend(rng, lane.points_m, streets.lanes[first].points_m, at_m, change_m)]
         lanes.append(first)
         lane, length = streets.lanes[first], float(arc_length(points[0])[-1])
     turn, rank = "straight", 5
@@ -168,11 +178,14 @@ def _neighbour(lane: Lane, starts: dict[Tag, list[int]], step: int) -> int | Non
     return lanes[0] if lanes else None
 
 
-def blend(rng: np.random.Generator, here: Floats, there: Floats, at_m: float) -> Floats:
-    """Return the line of a lane that changes over to the adjacent one."""
+def blend(
+    rng: np.random.Generator, here: Floats, there: Floats, at_m: float, change_m: float = 0.0
+) -> Floats:
+    """Return the line of a lane that changes over to the adjacent one, along at least change_m."""
     where = arc_length(here)
-    begin = rng.uniform(at_m + 3.0, max(at_m + 4.0, min(at_m + 40.0, where[-1] - 36.0)))
-    share = np.clip((where - begin) / rng.uniform(24.0, 34.0), 0.0, 1.0)
+    latest = where[-1] - 36.0 - change_m
+    begin = rng.uniform(at_m + 3.0, max(at_m + 4.0, min(at_m + 40.0, latest)))
+    share = np.clip((where - begin) / max(change_m, rng.uniform(24.0, 34.0)), 0.0, 1.0)
     share = share**3 * (10 - 15 * share + 6 * share**2)
     other = arc_length(there)
     shifted = np.stack(
@@ -214,6 +227,7 @@ class Wish:
     late: bool
     halt_m: float = 0.0  # distance after which it stops for a moment; 0: it does not stop
     kind: int = VEHICLE
+    flows: bool = False
 
 
 def draw_wishes(
@@ -247,17 +261,19 @@ def draw_wishes(
     for pick in rng.choice(len(places), size=min(len(places), 3 * count), replace=False, p=total):
         index, at = places[int(pick)]
         at += float(rng.uniform(-1.5, 1.5))
-        if any(index == other and abs(at - place) < SPAWN_M for other, place in taken):
+        slowest = ask.speed_mps[0] * streets.lanes[index].slow
+        apart = max(SPAWN_M, APART_S * slowest) if ask.flows else SPAWN_M
+        if any(index == other and abs(at - place) < apart for other, place in taken):
             continue
         taken.append((index, at))
         cruise = rng.uniform(*ask.speed_mps) * streets.lanes[index].slow
         cruise = float(cruise if kind == VEHICLE else rng.uniform(3.0, 5.5))
-        route = draw_route(rng, streets, starts, index, at, cruise * FRAMES * FRAME_S + 12.0, ask)
+        reach, change = cruise * FRAMES * FRAME_S + 12.0, CHANGE_S * cruise if ask.flows else 0.0
+        route = draw_route(rng, streets, starts, index, at, reach, ask, change)
         size = draw_size(rng) if kind == VEHICLE else (1.8, 0.7, 1.75)
         halt = float(rng.uniform(3.0, 35.0)) if rng.random() < ask.halts else 0.0
-        wishes.append(
-            Wish(index, at, cruise, route, size, bool(rng.random() < ask.late), halt, kind)
-        )
+        late = bool(rng.random() < ask.late)
+        wishes.append(Wish(index, at, cruise, route, size, late, halt, kind, ask.flows))
         if len(wishes) == count:
             break
     return wishes
@@ -394,11 +410,10 @@ def drive(
     """
     start_row, furthest = first // SAMPLE_FRAMES, path.length_m - 1.0
     road = Road(path, wish.cruise_mps, taken)
-    ahead = float(road.following[start_row, 0]) - 1.0
     speed = min(
         share * wish.cruise_mps,
         float(road.limit[0]),
-        float(np.sqrt(max(0.0, 2 * BRAKE_MPS2 * (ahead - 1.0)))),
+        road.start_speed(start_row, wish.flows),
     )
     stop_m, release_s = variants(taken, signs, first)
     s, v, acceleration = np.zeros(len(stop_m)), np.full(len(stop_m), speed), np.zeros(len(stop_m))
@@ -457,6 +472,7 @@ class Road:
 
     def __init__(self, path: Path, cruise_mps: float, taken: NDArray[np.bool_]) -> None:
         self.limit = speed_limit(path, cruise_mps)
+        self.fastest_mps = max(25.0, cruise_mps)  # of what is ahead
         self.samples = STEP_M * np.arange(len(self.limit))
         cells = taken.shape[1]
         self.last = cells - 1
@@ -472,11 +488,25 @@ class Road:
         """Return the highest comfortable speeds at arc lengths."""
         return np.interp(s_m, self.samples, self.limit)
 
+    def start_speed(self, row: int, flows: bool) -> float:
+        """Return the highest speed with which a car can begin behind what blocks its path next.
+
+        It can stop there; in flowing traffic it can also follow at a safe distance.
+        """
+        room = max(0.0, float(self.following[row, 0]) - 2.0)
+        stopping = float(np.sqrt(2 * BRAKE_MPS2 * room))
+        if not flows:
+            return stopping
+        later = min(row + LOOK_ROWS, len(self.following) - 1)
+        moved = float(self.following[later, 0] - self.following[row, 0])
+        leader = min(max(moved, 0.0) / (TIME_S * max(1, later - row)), self.fastest_mps)
+        return max(stopping, min(float(np.hypot(leader, stopping)), room / HEADWAY_S))
+
     def ahead(self, row: int, cell: NDArray[np.int64], s_m: Floats) -> tuple[Floats, Floats]:
         """Return the gap to what blocks the path next, and the speed of that."""
         blocks = self.following[row, cell]
         moved = (self.following[row + 1, cell] - blocks) / TIME_S
-        return blocks - s_m - 0.5 * SAMPLE_M, np.minimum(np.maximum(moved, 0.0), 25.0)
+        return blocks - s_m - 0.5 * SAMPLE_M, np.clip(moved, 0.0, self.fastest_mps)
 
 
 def refine(s_m: Floats, speed_mps: Floats) -> Floats:

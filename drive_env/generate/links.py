@@ -127,7 +127,14 @@ def add_link(
             points = middle.beside(-way * d)[::way]
             start, end = (from_node, number, "out", lane), (to_node, number, "in", lane)
             streets.add_lane(
-                points, start, end, link.level, shifts_m=shifts, slow=link.slow, rank=5
+                points,
+                start,
+                end,
+                link.level,
+                shifts_m=shifts,
+                slow=link.slow,
+                limit_mps=link.limit_mps,
+                rank=5,
             )
     add_paint(streets, link, middle)
     where = middle.where_m

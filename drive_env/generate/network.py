@@ -45,6 +45,7 @@ class Lane:
     level: int = 0
     shifts_m: tuple[float, ...] = ()  # lateral offsets of neighbours, left positive
     slow: float = 1.0  # factor on the speed that drivers aim for
+    limit_mps: float = 0.0  # speed limit, 0: none is known
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,17 @@ class Streets:
         self.levels.append(level)
         return len(self.pieces) - 1
 
-    def add_lane(self, points_m: Floats, start: Tag, end: Tag, level: int = 0, **more: Any) -> None:
+    def add_lane(
+        self,
+        points_m: Floats,
+        start: Tag,
+        end: Tag,
+        level: int = 0,
+        element: int = SURFACE_STREET,
+        **more: Any,
+    ) -> None:
         """Add a lane that cars follow."""
-        piece = self.add(LANE, SURFACE_STREET, points_m, level)
+        piece = self.add(LANE, element, points_m, level)
         self.lanes.append(Lane(points_m, start, end, piece, level=level, **more))
 
 
@@ -114,6 +123,7 @@ class Link:
     crossing_at: float = -1.0  # share of its length at which there is a crosswalk
     yards: float = 0.0  # cars parked behind its kerbs, per metre
     slow: float = 1.0
+    limit_mps: float = 0.0  # speed limit of its lanes, 0: none is known
     level: int = 0
     narrow: Profile | None = None  # at its last node, if lanes end on the way
     # Function that adds its lanes, lines and kerbs (ramps.py)
@@ -127,6 +137,7 @@ class Arm:
     link: int
     direction: Floats
     profile: Profile
+    limit_mps: float = 0.0
 
 
 def unit(angle: Floats | float) -> Floats:

@@ -47,7 +47,8 @@ def arms_of(index: int, nodes: Sequence[Node], links: Sequence[Link]) -> list[Ar
         step = nodes[other].place_m - nodes[index].place_m
         angle = np.arctan2(step[1], step[0]) + lean
         profile = link.narrow if link.narrow and index == link.last else link.profile
-        arms.append(Arm(number, np.array([np.cos(angle), np.sin(angle)]), profile))
+        direction = np.array([np.cos(angle), np.sin(angle)])
+        arms.append(Arm(number, direction, profile, link.limit_mps))
     return sorted(arms, key=lambda arm: float(np.arctan2(arm.direction[1], arm.direction[0])))
 
 
@@ -229,6 +230,7 @@ def add_connectors(
             (index, arms[j].link, "out", other_lane),
             turn=turn, rank=RANK[turn] - (3 if side_road else 0), group=group,
             stop=node.control == STOP and (side_road or not node.major),
+            limit_mps=arms[i].limit_mps,
         )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Links of generated streets whose cross-section changes: a lane that ends, a ramp that joins.
+"""Links of generated streets that are not plain: a lane that ends, ramps, motorways.
 
 Runs in the learner (drive_env.generate.network). Lanes, lines and kerbs lie at distances from the
 middle that vary along it.
@@ -8,12 +8,26 @@ middle that vary along it.
 
 from __future__ import annotations
 
-import numpy as np
+import itertools
+from dataclasses import dataclass
 
-from drive_env.generate.layouts import BOUNDARY, BROKEN_WHITE, DOUBLE_YELLOW, EDGE, LINE
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.generate.layouts import (
+    BOUNDARY,
+    BROKEN_WHITE,
+    DOUBLE_YELLOW,
+    EDGE,
+    LINE,
+    MEDIAN,
+    SOLID_WHITE,
+    Profile,
+)
 from drive_env.generate.network import Link, Middle, Streets
 from drive_env.scenes.schema import Floats
 
+FREEWAY = 1  # `Road.map_element_id` of lanes of motorways
 TAPER_M, BESIDE_M, GORE_M = 45.0, 45.0, 2.0
 
 
@@ -109,3 +123,128 @@ def on_ramp(streets: Streets, number: int, link: Link, middle: Middle) -> None:
         for lane in range(1, profile.lanes):
             streets.add(LINE, BROKEN_WHITE, middle.beside(side * lane * profile.width_m))
     streets.add(LINE, BROKEN_WHITE, middle.beside(-profile.outer_m)[gore:cut])
+
+
+# ---- motorways -----------------------------------------------------------------------------------
+
+# From the start of an entry: how long it approaches, runs alongside, and merges
+APPROACH_M, ALONGSIDE_M, MERGE_M = 150.0, 60.0, 60.0
+ASIDE_M = 26.0  # how far from the road a ramp begins
+RAMP_SLOW = 0.75  # speed on a ramp, relative to that on the road
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A ramp to the right of a carriageway.
+
+    Attributes:
+        offset_m: (n,) distance of its middle from that of the road.
+        aside: (n,) whether it is so far away that there is a kerb between the two.
+        on: (n,) whether it exists there.
+    """
+
+    offset_m: Floats
+    aside: NDArray[np.bool_]
+    on: NDArray[np.bool_]
+
+
+def motorway(
+    streets: Streets,
+    number: int,
+    link: Link,
+    middle: Middle,
+    entries: tuple[bool, bool] = (False, False),
+    exits: tuple[bool, bool] = (False, False),
+) -> None:
+    """Add a link of two carriageways with a median.
+
+    Args:
+        streets, number, link, middle: as for every shape of a link.
+        entries: whether a ramp joins the carriageway from the first node, and the opposite one.
+        exits: whether a ramp leaves them.
+    """
+    back = Middle(middle.points_m[::-1])
+    ways = ((middle, link.first, link.last), (back, link.last, link.first))
+    for (line, from_node, to_node), joins, leaves in zip(ways, entries, exits, strict=True):
+        where = line.where_m
+        entry = ramp_along(where, link.profile) if joins else None
+        leave = ramp_along(where[-1] - where, link.profile) if leaves else None
+        add_carriageway(streets, number, link, line, (from_node, to_node), (entry, leave))
+        add_carriageway_sides(streets, link.profile, line, (entry, leave))
+
+
+def ramp_along(where_m: Floats, profile: Profile) -> Ramp:
+    """Return an entry ramp; for an exit, `where_m` counts from the end of the road backwards."""
+    alongside = APPROACH_M + ALONGSIDE_M
+    away = ASIDE_M * (1.0 - ease(where_m, 0.0, APPROACH_M))
+    beside = profile.width_m * (1.0 - ease(where_m, alongside, alongside + MERGE_M))
+    offset = profile.lane_offset_m(profile.lanes - 1) + beside + away
+    return Ramp(offset, away > GORE_M + profile.shoulder_m, where_m <= alongside + MERGE_M)
+
+
+def add_carriageway(
+    streets: Streets, number: int, link: Link, line: Middle,
+    nodes: tuple[int, int], ramps: tuple[Ramp | None, Ramp | None],
+) -> None:  # fmt: skip
+    """Add the lanes of one direction, and those of its ramps.
+
+    All lanes are cut where a ramp joins or leaves, so that neighbours are of equal length.
+    """
+    profile, (from_node, to_node), (entry, leave) = link.profile, nodes, ramps
+    last, limit = profile.lanes - 1, link.limit_mps
+    cuts: list[tuple[int, int, str]] = [(0, from_node, "out")]
+    if entry is not None:
+        joined = int(entry.on.sum())
+        cuts.append((joined, to_node, "merge"))
+        streets.add_lane(
+            line.beside(-entry.offset_m)[: joined + 1], (from_node, number, "ramp", 0),
+            (to_node, number, "merge", last), element=FREEWAY, rank=3, slow=RAMP_SLOW,
+            limit_mps=RAMP_SLOW * limit,
+        )  # fmt: skip
+    if leave is not None:
+        parts = int(np.argmax(leave.on)) - 1
+        cuts.append((parts, to_node, "split"))
+        streets.add_lane(
+            line.beside(-leave.offset_m)[parts:], (to_node, number, "split", last),
+            (to_node, number, "leave", 0), element=FREEWAY, rank=5, limit_mps=RAMP_SLOW * limit,
+        )  # fmt: skip
+    cuts.append((len(line.points_m) - 1, to_node, "in"))
+    for lane in range(profile.lanes):
+        points = line.beside(-profile.lane_offset_m(lane))
+        shifts = ((profile.width_m,) if lane > 0 else ()) + (
+            (-profile.width_m,) if lane < last else ()
+        )
+        for (begin, node, name), (end, other, after) in itertools.pairwise(cuts):
+            streets.add_lane(
+                points[begin : end + 1], (node, number, name, lane), (other, number, after, lane),
+                element=FREEWAY, shifts_m=shifts, slow=link.slow, limit_mps=limit, rank=5,
+            )  # fmt: skip
+
+
+def add_carriageway_sides(
+    streets: Streets, profile: Profile, line: Middle, ramps: tuple[Ramp | None, Ramp | None]
+) -> None:
+    """Add the kerbs and the painted lines of one direction and its ramps."""
+    count, half = len(line.points_m), profile.width_m / 2
+    outside = np.full(count, profile.edge_m)
+    joint = np.zeros(count, dtype=np.bool_)  # a ramp lies next to the outermost lane
+    streets.add(EDGE, MEDIAN, line.beside(-(profile.median_m / 2 - 0.3))[::-1])
+    for ramp, begins in zip(ramps, (True, False), strict=True):
+        if ramp is None:
+            continue
+        beyond = np.maximum(profile.edge_m, ramp.offset_m + half + profile.shoulder_m)
+        outside = np.where(ramp.on, beyond, outside)
+        joint |= ramp.on & ~ramp.aside
+        road = line.beside(-profile.edge_m)[ramp.aside]
+        island = line.beside(-(ramp.offset_m - half - 0.5))[ramp.aside][::-1]
+        # Along the road to the nose of the island and back, or from the ramp round it to the road
+        streets.add(EDGE, BOUNDARY, np.concatenate([road, island] if begins else [island, road]))
+    streets.add(EDGE, BOUNDARY, line.beside(-outside))
+    for lane in range(1, profile.lanes):
+        inner = profile.median_m / 2 + lane * profile.width_m
+        streets.add(LINE, BROKEN_WHITE, line.beside(-inner))
+    border = line.beside(-profile.outer_m)
+    ends = np.flatnonzero(np.diff(joint)) + 1
+    for begin, end in itertools.pairwise([0, *ends.tolist(), count]):
+        kind = BROKEN_WHITE if joint[begin] else SOLID_WHITE
+        streets.add(LINE, kind, border[begin : end + 1])

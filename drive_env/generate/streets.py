@@ -10,12 +10,13 @@ kerbs, and its goal is where the log ends, so a car that follows its log scores 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.generate.families import FAMILIES, Draw, Plan
+from drive_env.generate.families import FAMILIES, FAST, FAST_SHARE, TOWN, Draw, Plan
 from drive_env.generate.flow import (
     Actor,
     Demand,
@@ -27,7 +28,7 @@ from drive_env.generate.flow import (
 )
 from drive_env.generate.layouts import arc_length, headings_of
 from drive_env.generate.links import build
-from drive_env.generate.network import Crossing, Streets
+from drive_env.generate.network import Crossing, Streets, Tag
 from drive_env.generate.ramps import ease
 from drive_env.generate.traffic import FRAMES, draw_size, touches
 from drive_env.generate.walkers import ACROSS, draw_walkers, walk_across
@@ -43,13 +44,15 @@ from drive_env.scenes.schema import (
     VEHICLE,
     YELLOW,
     Floats,
+    LaneLinks,
     Road,
     Scene,
     SceneObject,
 )
 from puffervec.errors import SceneError
 
-STREETS_VERSION = 2  # raise it when seeds give different scenes
+STREETS_VERSION = 3  # raise it when seeds give different scenes; part of the cache key
+SEED_VERSION = 2  # part of the seed: the scenes that version 3 left as they were have this one
 ATTEMPTS = 200
 LEAST_AGENTS = 3
 YELLOW_S, ALL_RED_S = 3.0, 1.0
@@ -73,12 +76,9 @@ def street_scene(seed: int, index: int, wide: bool = False, family: str | None =
         raise SceneError(f"seed {seed} and index {index} must be 0 or more")
     if family is not None and family not in FAMILIES:
         raise SceneError(f"family is {family!r}; it must be one of {', '.join(FAMILIES)}")
-    key = [STREETS_VERSION, seed, index, int(wide)]
-    rng = np.random.Generator(np.random.PCG64(key))
-    shares = np.array([share for _, share in FAMILIES.values()])
-    drawn = tuple(FAMILIES)[int(rng.choice(len(FAMILIES), p=shares / shares.sum()))]
+    key = [SEED_VERSION, seed, index, int(wide)]
+    drawn, difficulty = draw_family(np.random.Generator(np.random.PCG64(key)))
     chosen = family if family is not None else drawn
-    difficulty = float(rng.random())
     for attempt in range(ATTEMPTS):
         rng = np.random.Generator(np.random.PCG64([*key, tuple(FAMILIES).index(chosen), attempt]))
         plan = FAMILIES[chosen][0](Draw(rng, difficulty, wide))
@@ -102,6 +102,21 @@ def street_scene(seed: int, index: int, wide: bool = False, family: str | None =
         f"no scene with {LEAST_AGENTS} agents in {ATTEMPTS} attempts ({chosen}, seed {seed}, "
         f"index {index})"
     )
+
+
+def draw_family(rng: np.random.Generator) -> tuple[str, float]:
+    """Draw the family and the difficulty of a scene.
+
+    Fast families replace some of the others, and this is drawn last, so that all other scenes stay
+    what they were when there were no fast ones.
+    """
+    family, difficulty = _draw_name(rng, TOWN), float(rng.random())
+    return _draw_name(rng, FAST) if rng.random() < FAST_SHARE else family, difficulty
+
+
+def _draw_name(rng: np.random.Generator, families: Mapping[str, tuple[object, float]]) -> str:
+    shares = np.array([share for _, share in families.values()])
+    return tuple(families)[int(rng.choice(len(families), p=shares / shares.sum()))]
 
 
 def is_agent(actor: Actor) -> bool:
@@ -150,7 +165,8 @@ def populate(
     demand = Demand(
         amount["cars"], (low, low + (0.7 + 0.3 * difficulty) * (high - low)),
         plan.focus_m, plan.spread_m, plan.turning,
-        plan.changes, left=plan.left,
+        plan.changes, left=plan.left, flows=plan.flows,
+        halts=0.0 if plan.flows else Demand.halts,
     )  # fmt: skip
     wishes = draw_wishes(rng, streets, demand, amount["cars"])
     wishes += draw_wishes(rng, streets, demand, amount["cyclists"], CYCLIST)
@@ -323,9 +339,15 @@ def scene_of(
     )
     order = rng.permutation(len(actors))
     objects = tuple(object_of(actors[index], number, frame) for number, index in enumerate(order))
-    pieces = zip(streets.pieces, streets.levels, strict=True)
+    pieces, links = zip(streets.pieces, streets.levels, strict=True), links_of(streets)
     roads = tuple(
-        Road(piece.type, piece.map_element_id, number, frame.place(piece.points_m, level))
+        Road(
+            piece.type,
+            piece.map_element_id,
+            number,
+            frame.place(piece.points_m, level),
+            links.get(number),
+        )
         for number, (piece, level) in enumerate(pieces)
     )
     agents = [number for number, index in enumerate(order) if is_agent(actors[index])]
@@ -344,6 +366,32 @@ def scene_of(
         light_trees(streets, lights, roads),
         metadata,
     )
+
+
+def links_of(streets: Streets) -> dict[int, LaneLinks]:
+    """Return speed limits and connections of the lanes by map element; empty if none has a limit.
+
+    If some lanes of a scene have links, connections of the others are not searched for.
+    """
+    if not any(lane.limit_mps for lane in streets.lanes):
+        return {}
+    starts, ends = tags_of(streets, "start"), tags_of(streets, "end")
+    return {
+        lane.piece: LaneLinks(
+            exits=tuple(starts.get(lane.end, ())),
+            entries=tuple(ends.get(lane.start, ())),
+            speed_limit_mps=round(lane.limit_mps, 4),
+        )
+        for lane in streets.lanes
+    }
+
+
+def tags_of(streets: Streets, side: str) -> dict[Tag, list[int]]:
+    """Return the map elements of the lanes that start or end at each tag."""
+    pieces: dict[Tag, list[int]] = {}
+    for lane in streets.lanes:
+        pieces.setdefault(getattr(lane, side), []).append(lane.piece)
+    return pieces
 
 
 def light_trees(

@@ -59,7 +59,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["drive"], "invalid choice: 'drive'"),
         (["info", "nowhere\x1b[2J"], "nowhere\\x1b[2J: no such file or folder"),
         (["generate", "--out", "x", "--count", "0"], "--count is 0; it must be at least 1"),
-        (["generate", "--out", "x", "--family", "motorway"], "invalid choice: 'motorway'"),
+        (["generate", "--out", "x", "--family", "airport"], "invalid choice: 'airport'"),
         (
             ["download", "womd", "--out", "x"],
             "there is no set 'womd': give owner/name of a dataset on the Hugging Face Hub",

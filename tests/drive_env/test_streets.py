@@ -20,10 +20,11 @@ from drive_env.config import DriveConfig
 from drive_env.evaluate.baselines import baseline
 from drive_env.evaluate.evaluate import evaluate, held_out
 from drive_env.generate import streets
-from drive_env.generate.families import FAMILIES, Draw, Plan
+from drive_env.generate.families import FAMILIES, FAST, FAST_SHARE, TOWN, Draw, Plan
 from drive_env.generate.layouts import Profile, arc_length
 from drive_env.generate.links import build, link_line
 from drive_env.generate.network import Lane, Streets
+from drive_env.generate.place import lanes_of
 from drive_env.generate.streets import draw_lights, street_scene
 from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, simplify
 from drive_env.scenes.json_scene import json_bytes, parse_json
@@ -78,7 +79,7 @@ def test_the_same_seed_gives_the_same_scene_and_others_differ() -> None:
 
 
 def test_scenes_of_this_version_stay_what_they_are() -> None:
-    assert streets.STREETS_VERSION == 2, (
+    assert streets.STREETS_VERSION == 3, (
         "new version: renew the list, and the table in docs/scenes.md"
     )
     found = [street_scene(1, index) for index in range(4)]
@@ -99,7 +100,7 @@ def test_families_of_this_version_stay_what_they_are(name: str) -> None:
 
 
 PINNED = [
-    ("crosswalk", 4, 12, 195),
+    ("rural", 6, 6, 87),
     ("tee", 6, 21, 197),
     ("merge", 5, 8, 65),
     ("signal", 12, 39, 331),
@@ -166,8 +167,8 @@ def test_files_say_the_same(scenes: dict[str, Scene]) -> None:
 def test_bad_input_is_refused() -> None:
     with pytest.raises(SceneError, match="seed -1 and index 0 must be 0 or more"):
         street_scene(-1, 0)
-    with pytest.raises(SceneError, match="family is 'motorway'; it must be one of straight, curve"):
-        street_scene(1, 0, family="motorway")
+    with pytest.raises(SceneError, match="family is 'airport'; it must be one of straight, curve"):
+        street_scene(1, 0, family="airport")
 
 
 def test_sets_are_found_by_name() -> None:
@@ -302,7 +303,7 @@ def test_lanes_lead_on_without_a_gap_or_a_kink(name: str) -> None:
                 turned = np.arctan2(before[0] * after[1] - before[1] * after[0], before @ after)
                 assert abs(turned) < 0.25
                 joints += 1
-        assert joints > 10
+        assert joints > (2 if name in ("motorway", "ramps") else 10)
 
 
 @pytest.mark.parametrize("name", thinned(3, EVERY))
@@ -340,8 +341,9 @@ def test_lanes_keep_away_from_kerbs(name: str) -> None:
 
 
 def test_families_are_what_they_say() -> None:
-    shares = [share for _, share in FAMILIES.values()]
-    assert sum(shares) == pytest.approx(1.0) and min(shares) > 0
+    for kind in (TOWN, FAST):
+        shares = [share for _, share in kind.values()]
+        assert sum(shares) == pytest.approx(1.0) and min(shares) > 0
     has: dict[str, Callable[[Plan, Streets], bool]] = {
         "roundabout": lambda plan, made: any(lane.start[2] == "ring" for lane in made.lanes),
         "merge": lambda plan, made: sum(lane.end[2] == "merge" for lane in made.lanes) == 2,
@@ -356,9 +358,54 @@ def test_families_are_what_they_say() -> None:
         "dead-end": lambda plan, made: any(lane.start[:2] == lane.end[:2] for lane in made.lanes),
         "levels": lambda plan, made: {lane.level for lane in made.lanes} == {0, 1},
         "driveways": lambda plan, made: len(plan.nodes) > 11,
+        "ramps": lambda plan, made: sum(lane.start[2] == "ramp" for lane in made.lanes) == 2,
+        "motorway": lambda plan, made: min(lane.limit_mps for lane in made.lanes) > 18.0,
+        "arterial": lambda plan, made: len({lane.limit_mps for lane in made.lanes}) == 2,
+        "rural": lambda plan, made: max(lane.limit_mps for lane in made.lanes) > 20.0,
     }
     for name, holds in has.items():
         assert all(holds(plan, made) for plan, made in maps(name)), name
+
+
+def test_a_share_of_the_scenes_is_fast_and_the_others_stay_what_they_were() -> None:
+    drawn = [streets.draw_family(np.random.default_rng(seed)) for seed in range(2000)]
+    share = sum(family in FAST for family, _ in drawn) / len(drawn)
+    assert share == pytest.approx(FAST_SHARE, abs=0.03)
+    shares = np.array([share for _, share in TOWN.values()])
+    for seed, (family, difficulty) in enumerate(drawn[:300]):
+        rng = np.random.default_rng(seed)
+        before = tuple(TOWN)[int(rng.choice(len(TOWN), p=shares / shares.sum()))]
+        assert family in FAST or (family, difficulty) == (before, rng.random())
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_fast_roads_have_limits_that_traffic_drives(scenes: dict[str, Scene], name: str) -> None:
+    lanes = [road for road in scenes[name].roads if road.type == "lane"]
+    limits = [road.links.speed_limit_mps for road in lanes if road.links is not None]
+    assert len(limits) == len(lanes) and min(limits) > 11.0 and max(limits) > 15.0
+    speeds = [
+        np.hypot(*item.velocity_mps[item.valid].T)
+        for item in scenes[name].objects
+        if item.controllable
+    ]
+    top = float(np.quantile(np.concatenate(speeds), 0.9))
+    assert 0.5 * max(limits) < top < 1.06 * max(limits)
+    length = sum(arc_length(road.points_m[:, :2])[-1] for road in lanes)
+    assert length > 1500.0
+
+
+def test_connections_with_limits_are_those_that_geometry_finds(scenes: dict[str, Scene]) -> None:
+    """Also where ramps join and leave."""
+    for name in FAST:
+        scene = scenes[name]
+        bare = dataclasses.replace(
+            scene, roads=tuple(dataclasses.replace(road, links=None) for road in scene.roads)
+        )
+        known, found = (
+            [(lane.points_m[0].tolist(), sorted(lane.exits)) for lane in lanes_of(item)]
+            for item in (scene, bare)
+        )
+        assert known == found, name
 
 
 def test_a_bridge_is_above_the_road(scenes: dict[str, Scene]) -> None:
