@@ -76,6 +76,18 @@ def tan(angle: ArrayLike) -> Floats:
     return np.asarray(sine / cosine)
 
 
+def ahead_of(heading: ArrayLike) -> Floats:
+    """Return unit vectors in the directions of headings in radians, (..., 2)."""
+    sine, cosine = _sines(heading)
+    return np.stack([cosine, sine], axis=-1)
+
+
+def left_of(heading: ArrayLike) -> Floats:
+    """Return unit vectors to the left of headings in radians, (..., 2)."""
+    sine, cosine = _sines(heading)
+    return np.stack([-sine, cosine], axis=-1)
+
+
 def arctan2(y: ArrayLike, x: ArrayLike) -> Floats:
     """Return the angles of vectors, in radians in [-pi, pi]; 0 for the zero vector."""
     y, x = np.asarray(y, np.float64), np.asarray(x, np.float64)
@@ -131,6 +143,34 @@ def dot(here: ArrayLike, there: ArrayLike) -> Floats:
     return np.asarray(here[..., 0] * there[..., 0] + here[..., 1] * there[..., 1])
 
 
+def rotate(points: ArrayLike, angle: float) -> Floats:
+    """Return points of the plane, (n, 2), turned counter-clockwise by an angle in radians."""
+    x, y = np.moveaxis(np.asarray(points, np.float64), -1, 0)
+    sine, cosine = _sines(angle)
+    return np.stack([x * cosine - y * sine, x * sine + y * cosine], axis=-1)
+
+
+def smooth_step(share: ArrayLike) -> Floats:
+    """Return a curve from 0 at 0 to 1 at 1 with no slope and no curvature at its ends."""
+    share = np.asarray(share, np.float64)
+    return np.asarray(share * share * share * (10 - 15 * share + 6 * share * share))
+
+
+def fourth_power(x: ArrayLike) -> Floats:
+    """Return the fourth power of numbers."""
+    x = np.asarray(x, np.float64)
+    return np.asarray((x * x) * (x * x))
+
+
+def filtered(values: Floats, kernel: Floats) -> Floats:
+    """Return the sums of values weighted by a symmetric kernel, (n - k + 1,) for (n,) and (k,)."""
+    count = len(values) - len(kernel) + 1
+    total = np.zeros(count)
+    for first, weight in enumerate(kernel):
+        total += weight * values[first : first + count]
+    return total
+
+
 def _sines(angle: ArrayLike) -> tuple[Floats, Floats]:
     angle = np.asarray(angle, np.float64)
     quarters = np.rint(angle * (2.0 / np.pi))
@@ -150,7 +190,7 @@ def _sines(angle: ArrayLike) -> tuple[Floats, Floats]:
 
 def _polynomial(coefficients: tuple[float, ...], x: Floats) -> Floats:
     """Return a polynomial at x; its coefficients begin with that of the highest power."""
-    total = np.full_like(x, coefficients[0])
-    for coefficient in coefficients[1:]:
+    total: Floats = coefficients[0] * x + coefficients[1]
+    for coefficient in coefficients[2:]:
         total = total * x + coefficient
     return total

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from drive_env.generate import ramps
+from drive_env.generate import exact, ramps
 from drive_env.generate.layouts import Profile
 from drive_env.generate.network import FREE, SIGNAL, STOP, Link, Node
 from drive_env.scenes.schema import Floats
@@ -132,7 +132,7 @@ def surround(
         link = plan.links[number]
         here = plan.nodes[end].place_m
         step = here - plan.nodes[link.first if end == link.last else link.last].place_m
-        ahead = float(np.arctan2(step[1], step[0])) + (
+        ahead = float(exact.arctan2(step[1], step[0])) + (
             link.lean[1] if end == link.last else link.lean[0]
         )
         profile = link.narrow if link.narrow and end == link.last else link.profile
@@ -146,7 +146,7 @@ def surround(
         for turn in turns:
             angle = ahead + turn * (np.pi / 2 + draw.rng.uniform(-0.15, 0.15))
             length = draw.within(0.6, 1.0) * reach_m * (1.0 if turn else 0.8)
-            other = plan.node(*(here + length * np.array([np.cos(angle), np.sin(angle)])))
+            other = plan.node(*(here + length * exact.ahead_of(angle)))
             road = plan.link(end, other, side if turn else profile, yards=yards(draw))
             plan.links[road].limit_mps = 0.0 if turn else link.limit_mps
             if not turn:
@@ -172,7 +172,7 @@ def star(
     for number, profile in enumerate(profiles):
         angle = number * (np.pi / 2) + draw.rng.uniform(-skew, skew)
         length = draw.within(*arm_m)
-        ends.append(plan.node(length * np.cos(angle), length * np.sin(angle)))
+        ends.append(plan.node(*(length * exact.ahead_of(angle))))
         plan.link(
             middle,
             ends[-1],
@@ -455,7 +455,7 @@ def levels(draw: Draw) -> Plan:
     plan = Plan(spread_m=60.0, over=draw.within(5.5, 7.5), walkers=(0.0, 4.0))
     surround(draw, plan, road(draw, plan, draw.street(), draw.within(150.0, 190.0)), reach_m=45.0)
     angle, length = np.pi / 2 + draw.rng.uniform(-0.3, 0.3), draw.within(110.0, 140.0)
-    far = length * np.array([np.cos(angle), np.sin(angle)])
+    far = length * exact.ahead_of(angle)
     plan.link(
         plan.node(*far),
         plan.node(*-far),

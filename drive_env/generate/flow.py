@@ -21,6 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from drive_env.generate import exact
 from drive_env.generate.layouts import STEP_M, Trip, arc_length, headings_of
 from drive_env.generate.network import Lane, Streets, Tag
 from drive_env.generate.traffic import (
@@ -186,7 +187,7 @@ def blend(
     latest = where[-1] - 36.0 - change_m
     begin = rng.uniform(at_m + 3.0, max(at_m + 4.0, min(at_m + 40.0, latest)))
     share = np.clip((where - begin) / max(change_m, rng.uniform(24.0, 34.0)), 0.0, 1.0)
-    share = share**3 * (10 - 15 * share + 6 * share**2)
+    share = exact.smooth_step(share)
     other = arc_length(there)
     shifted = np.stack(
         [np.interp(where * other[-1] / where[-1], other, axis) for axis in there.T], axis=-1
@@ -244,11 +245,11 @@ def draw_wishes(
             continue
         where = arc_length(lane.points_m)
         spots = np.arange(6.0, where[-1] - 3.0, 4.0)
-        distance = np.hypot(*(lane.points_m[np.searchsorted(where, spots)] - ask.centre_m).T)
+        distance = exact.hypot(*(lane.points_m[np.searchsorted(where, spots)] - ask.centre_m).T)
         following = [streets.lanes[other] for other in starts.get(lane.end, [])]
         has_control = any(other.group >= 0 or other.stop for other in following)
         before = QUEUE if has_control else AT_CROSSING if len(following) > 1 else 1.0
-        weight = (np.exp(-0.5 * (distance / ask.spread_m) ** 2) + ELSEWHERE) * np.where(
+        weight = (exact.exp(-0.5 * (distance / ask.spread_m) ** 2) + ELSEWHERE) * np.where(
             where[-1] - spots < QUEUE_M, before, 1.0
         )
         places += [(index, float(spot)) for spot in spots]
@@ -328,7 +329,7 @@ def plan_actor(
     line = route.points_m
     if wish.kind != VEHICLE:  # on the right of the lane
         heading = headings_of(line)
-        line = line - 1.0 * np.stack([-np.sin(heading), np.cos(heading)], axis=-1)
+        line = line - 1.0 * exact.left_of(heading)
     path = make_path(
         rng, Trip(line, route.turn, True, (0.0, 0.0), 0.0, (), ()), wish.at_m, wish.cruise_mps
     )
@@ -387,7 +388,7 @@ def meets(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
 def distances(place_m: Floats, others: list[Actor], frame: int) -> list[float]:
     """Return the distances of others from a place in a frame in which they are present."""
     return [
-        float(np.hypot(item.x_m[frame] - place_m[0], item.y_m[frame] - place_m[1]))
+        float(exact.hypot(item.x_m[frame] - place_m[0], item.y_m[frame] - place_m[1]))
         for item in others
         if item.first <= frame <= item.last and item.turn != PARKED
     ]
@@ -500,7 +501,7 @@ class Road:
         later = min(row + LOOK_ROWS, len(self.following) - 1)
         moved = float(self.following[later, 0] - self.following[row, 0])
         leader = min(max(moved, 0.0) / (TIME_S * max(1, later - row)), self.fastest_mps)
-        return max(stopping, min(float(np.hypot(leader, stopping)), room / HEADWAY_S))
+        return max(stopping, min(float(exact.hypot(leader, stopping)), room / HEADWAY_S))
 
     def ahead(self, row: int, cell: NDArray[np.int64], s_m: Floats) -> tuple[Floats, Floats]:
         """Return the gap to what blocks the path next, and the speed of that."""
@@ -545,7 +546,7 @@ def follow(v: Floats, wanted: Floats, gap: Floats, leader: Floats) -> Floats:
         STANDING_SHARE + (1 - STANDING_SHARE) * np.minimum(leader / np.maximum(v, 0.1), 1.0)
     )
     distance = STANDSTILL_M + np.maximum(0.0, headway * v + closing)
-    free = 1.0 - (v / np.maximum(wanted, 0.5)) ** 4
+    free = 1.0 - exact.fourth_power(v / np.maximum(wanted, 0.5))
     wanted_mps2 = ACCELERATE_MPS2 * (free - (distance / gap) ** 2)
     return np.asarray(np.minimum(np.maximum(wanted_mps2, -HARDEST_MPS2), ACCELERATE_MPS2))
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from drive_env.generate import exact
 from drive_env.generate.layouts import Layout, Ranges, draw_layout
 from drive_env.generate.traffic import PARKED, Car, plan_cars
 from drive_env.scenes.json_scene import scene_from_tree
@@ -26,7 +27,8 @@ from drive_env.scenes.schema import INVALID, Floats, Scene
 from puffervec.errors import PuffervecError, SceneError
 from puffervec.system.cache import write_atomically
 
-GENERATOR_VERSION = 2  # raise it when seeds give different scenes; part of the cache key
+GENERATOR_VERSION = 3  # raise it when seeds give different scenes; part of the cache key
+SEED_VERSION = 2  # part of the seed: scenes of version 3 differ in their last bits only
 DEFAULT_COUNT, DEFAULT_SEED = 200, 1
 HELD_OUT_COUNT, HELD_OUT_SEED = 100, 1_000_003
 MIN_CARS = 4
@@ -68,7 +70,7 @@ def generate_tree(seed: int, index: int, wide: bool = False) -> dict[str, Any]:
     if seed < 0 or index < 0:
         raise SceneError(f"seed {seed} and index {index} must be 0 or more")
     ranges = WIDE if wide else NARROW
-    key = [GENERATOR_VERSION, seed, index, int(wide)]
+    key = [SEED_VERSION, seed, index, int(wide)]
     family = draw_family(np.random.Generator(np.random.PCG64(key)))
     for attempt in range(ATTEMPTS):
         rng = np.random.Generator(np.random.PCG64([*key, attempt]))
@@ -102,17 +104,13 @@ def scene_tree(
     Values are rounded to a tenth of a millimetre.
     """
     turn_rad, shift = float(rng.uniform(-np.pi, np.pi)), rng.uniform(-4000.0, 4000.0, 2)
-    turning = np.array(
-        [[np.cos(turn_rad), np.sin(turn_rad)], [-np.sin(turn_rad), np.cos(turn_rad)]]
-    )
 
     def world(points: Floats) -> Floats:
-        return np.asarray(np.round(points @ turning + shift, 4))
+        return np.asarray(np.round(exact.rotate(points, turn_rad) + shift, 4))
 
     order = rng.permutation(len(cars))
     objects = [
-        object_tree(cars[index], int(number), world, turning, turn_rad)
-        for number, index in enumerate(order)
+        object_tree(cars[index], int(number), world, turn_rad) for number, index in enumerate(order)
     ]
     roads = [
         {
@@ -138,14 +136,12 @@ def scene_tree(
     }
 
 
-def object_tree(
-    car: Car, number: int, world: Any, turning: Floats, turn_rad: float
-) -> dict[str, Any]:
+def object_tree(car: Car, number: int, world: Any, turn_rad: float) -> dict[str, Any]:
     """Return one car as data of the format; absent frames hold the format's -10000."""
     frames = len(car.x_m)
     valid = (np.arange(frames) >= car.first) & (np.arange(frames) <= car.last)
     position = np.where(valid[:, None], world(np.stack([car.x_m, car.y_m], axis=-1)), INVALID)
-    velocity = np.stack([car.vx_mps, car.vy_mps], axis=-1) @ turning
+    velocity = exact.rotate(np.stack([car.vx_mps, car.vy_mps], axis=-1), turn_rad)
     velocity = np.where(valid[:, None], np.round(velocity, 4), INVALID)
     heading = (car.heading_rad + turn_rad + np.pi) % (2 * np.pi) - np.pi
     heading = np.where(valid, np.round(heading, 5), INVALID)

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from drive_env.generate import exact
 from drive_env.scenes.schema import Floats
 
 STEP_M = 0.5  # spacing of generated polylines, as in the real data
@@ -169,7 +170,7 @@ def draw_crossing(rng: np.random.Generator, ranges: Ranges, arms: int) -> Layout
     major = draw_profile(rng, ranges, draw_lanes(rng, ranges))
     side = draw_profile(rng, ranges, 1 if rng.random() < 0.5 else draw_lanes(rng, ranges))
     profiles = [major if index % 2 == 0 else side for index in range(arms)]
-    directions = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    directions = exact.ahead_of(angles)
     lengths = rng.uniform(*ranges.arm_m, arms)
     following = [(i, (i + 1) % arms) for i in range(arms)]
     corners = [
@@ -282,14 +283,14 @@ def corner_of(
         Arc lengths along both arms, and the radius; (0, 0, 0) if the arms are roughly opposite, so
             that there is no corner.
     """
-    angle = float(np.arctan2(cross(here, there), here @ there)) % (2 * np.pi)
+    angle = float(exact.arctan2(cross(here, there), exact.dot(here, there))) % (2 * np.pi)
     if angle > np.radians(150):
         return (0.0, 0.0, 0.0)
     start, other_start = left_of(here) * profile.edge_m, -left_of(there) * other.edge_m
     gap = other_start - start
     along = cross(gap, there) / cross(here, there)
     other_along = cross(gap, here) / cross(here, there)
-    tangent = radius_m / np.tan(angle / 2)
+    tangent = radius_m / exact.tan(angle / 2)
     return (float(along + tangent), float(other_along + tangent), radius_m)
 
 
@@ -315,7 +316,7 @@ def add_turns(
     """Add connecting lanes and trips from one arm to another."""
     i, j = arms
     here, there, profile, other = directions[i], directions[j], profiles[i], profiles[j]
-    angle = float(np.arctan2(cross(-here, there), -here @ there))
+    angle = float(exact.arctan2(cross(-here, there), exact.dot(-here, there)))
     turn = "straight" if abs(angle) < np.radians(40) else "left" if angle > 0 else "right"
     lanes = {"left": [(0, 0)], "right": [(profile.lanes - 1, other.lanes - 1)]}.get(
         turn, [(lane, lane) for lane in range(min(profile.lanes, other.lanes))]
@@ -385,7 +386,7 @@ def bent_line(
         ramp = np.clip((half - np.abs(share - middle)) / (0.6 * half), 0.0, 1.0)
         curvature += side * sign * strength * ramp * ramp * (3 - 2 * ramp)
     heading = np.concatenate([[0.0], np.cumsum((curvature[1:] + curvature[:-1]) / 2 * STEP_M)])
-    steps = STEP_M * np.stack([np.cos(heading), np.sin(heading)], axis=-1)
+    steps = STEP_M * exact.ahead_of(heading)
     points = np.concatenate([np.zeros((1, 2)), np.cumsum((steps[1:] + steps[:-1]) / 2, axis=0)])
     return np.asarray(points - points[count // 2])
 
@@ -395,17 +396,18 @@ def turn_curve(first: Floats, leaving: Floats, last: Floats, arriving: Floats) -
 
     Its handles make a quarter turn nearly circular.
     """
-    chord = float(np.hypot(*(last - first)))
-    cosine = float(np.clip(leaving @ arriving, -1.0, 1.0))
+    chord = float(exact.hypot(*(last - first)))
+    cosine = float(np.clip(exact.dot(leaving, arriving), -1.0, 1.0))
     # For a circular arc of angle a, handle / chord is 4/3 tan(a/4) / (2 sin(a/2)), which tends to
     # 1/3 for small a.
-    angle = float(np.arccos(cosine))
+    angle = float(exact.arccos(cosine))
     handle = chord * (
-        4 / 3 * np.tan(angle / 4) / (2 * np.sin(angle / 2)) if angle > 1e-3 else 1 / 3
+        4 / 3 * exact.tan(angle / 4) / (2 * exact.sin(angle / 2)) if angle > 1e-3 else 1 / 3
     )
     t = np.linspace(0.0, 1.0, max(4, round(1.1 * chord / STEP_M)))[:, None]
     controls = (first, first + handle * leaving, last - handle * arriving, last)
-    weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+    u = 1 - t
+    weights = (u * u * u, 3 * t * u * u, 3 * t * t * u, t * t * t)
     return np.asarray(
         sum(weight * control for weight, control in zip(weights, controls, strict=True))
     )
@@ -413,24 +415,24 @@ def turn_curve(first: Floats, leaving: Floats, last: Floats, arriving: Floats) -
 
 def line(first: Floats, last: Floats) -> Floats:
     """Return points from one end to the other, about STEP_M apart, including both ends."""
-    return np.linspace(first, last, max(2, round(float(np.hypot(*(last - first))) / STEP_M) + 1))
+    return np.linspace(first, last, max(2, round(float(exact.hypot(*(last - first))) / STEP_M) + 1))
 
 
 def offset(points_m: Floats, left_m: float) -> Floats:
     """Return the parallel line at a distance to the left (negative: right)."""
     heading = headings_of(points_m)
-    return np.asarray(points_m + left_m * np.stack([-np.sin(heading), np.cos(heading)], axis=-1))
+    return np.asarray(points_m + left_m * exact.left_of(heading))
 
 
 def headings_of(points_m: Floats) -> Floats:
     """Return the directions of a polyline at its points, (n,) radians, unwrapped."""
     steps = np.gradient(points_m, axis=0)
-    return np.asarray(np.unwrap(np.arctan2(steps[:, 1], steps[:, 0])))
+    return np.asarray(np.unwrap(exact.arctan2(steps[:, 1], steps[:, 0])))
 
 
 def arc_length(points_m: Floats) -> Floats:
     """Return the arc length at each point of a polyline, (n,) metres, from 0."""
-    return np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(points_m, axis=0).T))])
+    return np.concatenate([[0.0], np.cumsum(exact.hypot(*np.diff(points_m, axis=0).T))])
 
 
 def left_of(direction: Floats) -> Floats:

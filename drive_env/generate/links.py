@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from drive_env.generate import exact
 from drive_env.generate.layouts import (
     BOUNDARY,
     BROKEN_WHITE,
@@ -97,8 +98,12 @@ def link_line(
     """
     (start, leaving), (end, coming) = first, last
     chord = end - start
-    length = float(np.hypot(*chord))
-    if length < 6.0 or chord @ leaving < 0.3 * length or -chord @ coming < 0.3 * length:
+    length = float(exact.hypot(*chord))
+    if (
+        length < 6.0
+        or exact.dot(chord, leaving) < 0.3 * length
+        or exact.dot(-chord, coming) < 0.3 * length
+    ):
         return None
     if abs(cross(chord, leaving)) < 1e-3 * length and abs(cross(chord, coming)) < 1e-3 * length:
         return line(start, end)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from drive_env.generate import exact
 from drive_env.generate.layouts import LANE, SURFACE_STREET, Piece, Profile, arc_length, headings_of
 from drive_env.scenes.schema import Floats
 
@@ -142,7 +143,7 @@ class Arm:
 
 def unit(angle: Floats | float) -> Floats:
     """Return the unit vectors of directions, (n, 2) or (2,)."""
-    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    return exact.ahead_of(angle)
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ class Middle:
     @cached_property
     def left(self) -> Floats:
         """Return the unit vectors to the left, (n, 2)."""
-        return np.stack([-np.sin(self.heading), np.cos(self.heading)], axis=-1)
+        return exact.left_of(self.heading)
 
     def beside(self, left_m: Floats | float) -> Floats:
         """Return the parallel line at a distance to the left, a number or (n,) by point."""

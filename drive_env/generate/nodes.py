@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from drive_env.generate import exact
 from drive_env.generate.layouts import (
     BOUNDARY,
     CROSSWALK,
@@ -45,11 +46,11 @@ def arms_of(index: int, nodes: Sequence[Node], links: Sequence[Link]) -> list[Ar
             (link.last, link.lean[0]) if index == link.first else (link.first, link.lean[1])
         )
         step = nodes[other].place_m - nodes[index].place_m
-        angle = np.arctan2(step[1], step[0]) + lean
+        angle = exact.arctan2(step[1], step[0]) + lean
         profile = link.narrow if link.narrow and index == link.last else link.profile
-        direction = np.array([np.cos(angle), np.sin(angle)])
+        direction = exact.ahead_of(angle)
         arms.append(Arm(number, direction, profile, link.limit_mps))
-    return sorted(arms, key=lambda arm: float(np.arctan2(arm.direction[1], arm.direction[0])))
+    return sorted(arms, key=lambda arm: float(exact.arctan2(arm.direction[1], arm.direction[0])))
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,8 @@ def shape_of(node: Node, arms: list[Arm]) -> Shape | None:
     directions = [arm.direction for arm in arms]
     pairs = [(i, (i + 1) % count) for i in range(count)]
     gaps = [
-        float(np.arctan2(cross(directions[i], directions[j]), directions[i] @ directions[j]))
-        % (2 * np.pi)
-        for i, j in pairs
+        float(exact.arctan2(cross(here, there), exact.dot(here, there))) % (2 * np.pi)
+        for here, there in ((directions[i], directions[j]) for i, j in pairs)
     ]
     if node.ring_m:
         return (
@@ -142,7 +142,7 @@ def add_node(
 
 def groups_of(directions: Floats) -> list[int]:
     """Return 0 or 1 for each arm: arms opposite each other have green at the same time."""
-    along = np.abs(directions @ directions[0])
+    along = np.abs(exact.dot(directions, directions[0]))
     return [0 if value > 0.7 else 1 for value in along]
 
 
@@ -203,7 +203,7 @@ def add_connectors(
         arms[i].profile,
         arms[j].profile,
     )
-    angle = float(np.arctan2(cross(-here, there), -here @ there))
+    angle = float(exact.arctan2(cross(-here, there), exact.dot(-here, there)))
     turn = "straight" if abs(angle) < np.radians(40) else "left" if angle > 0 else "right"
     pairs = {"left": [(0, 0)], "right": [(profile.lanes - 1, other.lanes - 1)]}.get(
         turn, [(lane, lane) for lane in range(min(profile.lanes, other.lanes))]
@@ -249,7 +249,7 @@ def add_ring(
     mouth_m: float,
 ) -> None:
     """Add a roundabout of one lane, driven counter-clockwise; cars in it have priority."""
-    angles = [float(np.arctan2(arm.direction[1], arm.direction[0])) for arm in arms]
+    angles = [float(exact.arctan2(arm.direction[1], arm.direction[0])) for arm in arms]
     inner, outer = ring_sizes(node, arms)
     streets.add(
         EDGE,
@@ -353,9 +353,9 @@ def add_ring_lanes(
 def add_bulb(streets: Streets, index: int, node: Node, arm: Arm, mouth: float) -> None:
     """Add the turning place at the end of a road, with the lane that turns in it."""
     here, profile, radius = arm.direction, arm.profile, node.bulb_m
-    angle = float(np.arctan2(here[1], here[0]))
+    angle = float(exact.arctan2(here[1], here[0]))
     # The kerb comes in on the left of the arm, goes round and leaves on its right.
-    opening = float(np.arcsin(min(0.9, (profile.edge_m + 1.5) / radius)))
+    opening = float(exact.arcsin(min(0.9, (profile.edge_m + 1.5) / radius)))
     arc = radius * unit(
         np.linspace(angle + opening, angle + 2 * np.pi - opening, round(4 * np.pi * radius))
     )

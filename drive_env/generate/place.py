@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from drive_env.generate import exact
 from drive_env.generate.traffic import draw_size
 from drive_env.scenes.geometry import JOIN_M, box_crosses_segment, boxes_overlap
 from drive_env.scenes.lanes import connect
@@ -65,7 +66,7 @@ class Lane:
         """Return the direction there, rad."""
         piece = int(np.clip(np.searchsorted(self.arc_m, along_m, "right"), 1, len(self.arc_m) - 1))
         step = self.points_m[piece] - self.points_m[piece - 1]
-        return float(np.arctan2(step[1], step[0]))
+        return float(exact.arctan2(step[1], step[0]))
 
 
 @dataclass(frozen=True)
@@ -136,11 +137,11 @@ def lanes_of(scene: Scene) -> list[Lane]:
     for road in scene.roads:
         if road.type != "lane" or road.map_element_id == BIKE_LANE:
             continue
-        steps = np.hypot(*np.diff(road.points_m[:, :2], axis=0).T)
+        steps = exact.hypot(*np.diff(road.points_m[:, :2], axis=0).T)
         points = road.points_m[np.concatenate([[True], steps > JOIN_M])]
         if len(points) > 1:
             polylines.append(Polyline(road, points))
-            arcs.append(np.cumsum([0.0, *np.hypot(*np.diff(points[:, :2], axis=0).T)]))
+            arcs.append(np.cumsum([0.0, *exact.hypot(*np.diff(points[:, :2], axis=0).T)]))
     exits, _ = connect(scene.name, polylines)
     return [
         Lane(line.points_m, arc, line.road.links.speed_limit_mps if line.road.links else 0.0, after)
@@ -240,7 +241,7 @@ def with_gap(boxes: Boxes, vehicles: list[Vehicle]) -> Boxes:
     """Return boxes that are longer ahead, by the gap of each vehicle."""
     centre_m, heading, half_length_m, half_width_m = boxes
     gap_m = GAP_M + GAP_S * np.array([item.speed_mps for item in vehicles])
-    ahead = np.stack([np.cos(heading), np.sin(heading)], axis=-1)
+    ahead = exact.ahead_of(heading)
     return centre_m + ahead * gap_m[:, None] / 2, heading, half_length_m + gap_m / 2, half_width_m
 
 
@@ -256,7 +257,7 @@ def object_of(vehicle: Vehicle, number: int, frames: int) -> SceneObject:
     position_m, velocity_mps = np.full((frames, 3), INVALID), np.full((frames, 2), INVALID)
     heading_rad, valid = np.full(frames, INVALID), np.zeros(frames, np.bool_)
     position_m[0], heading_rad[0], valid[0] = vehicle.position_m + up, vehicle.heading_rad, True
-    ahead = np.array([np.cos(vehicle.heading_rad), np.sin(vehicle.heading_rad)])
+    ahead = exact.ahead_of(vehicle.heading_rad)
     velocity_mps[0] = vehicle.speed_mps * ahead
     return SceneObject(
         type=VEHICLE,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from drive_env.generate import exact
 from drive_env.generate.layouts import (
     BOUNDARY,
     BROKEN_WHITE,
@@ -34,7 +35,7 @@ TAPER_M, BESIDE_M, GORE_M = 45.0, 45.0, 2.0
 def ease(where: Floats, begin_m: float, end_m: float) -> Floats:
     """Return 0 before one arc length, 1 after another, and a smooth curve between."""
     share = np.clip((where - begin_m) / (end_m - begin_m), 0.0, 1.0)
-    return np.asarray(share**3 * (10 - 15 * share + 6 * share**2))
+    return np.asarray(exact.smooth_step(share))
 
 
 def lane_drop(streets: Streets, number: int, link: Link, middle: Middle) -> None:
@@ -88,7 +89,7 @@ def on_ramp(streets: Streets, number: int, link: Link, middle: Middle) -> None:
     outer, last = profile.lane_offset_m(profile.lanes - 1), profile.lanes - 1
     beside = 0.35 * float(where[-1])
     joined = beside + BESIDE_M + TAPER_M
-    away = 26.0 * (1.0 - ease(where, 0.0, beside)) ** 1.0
+    away = 26.0 * (1.0 - ease(where, 0.0, beside))
     ramp = outer + profile.width_m * (1.0 - ease(where, beside + BESIDE_M, joined)) + away
     cut = int(np.searchsorted(where, joined))
     for way, from_node, to_node in ((1, link.first, link.last), (-1, link.last, link.first)):

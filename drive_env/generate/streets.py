@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from drive_env.generate import exact
 from drive_env.generate.families import FAMILIES, FAST, FAST_SHARE, TOWN, Draw, Plan
 from drive_env.generate.flow import (
     Actor,
@@ -235,7 +236,7 @@ def park(
     lanes = np.concatenate([lane.points_m[::4] for lane in streets.lanes if lane.level == 0])
     parked: list[Actor] = []
     for x, y, heading, behind in places:
-        if np.hypot(x - plan.focus_m[0], y - plan.focus_m[1]) > sight:
+        if exact.hypot(x - plan.focus_m[0], y - plan.focus_m[1]) > sight:
             continue
         length, width, height = draw_size(rng)
         size = (
@@ -244,7 +245,7 @@ def park(
         place = (x, y, heading + float(rng.normal(0.0, 0.02)))
         car = standing_actor(place, size)
         centre = np.array([place[:2]])
-        if behind and np.hypot(*(lanes - centre).T).min() < 4.5:
+        if behind and exact.hypot(*(lanes - centre).T).min() < 4.5:
             continue
         if (
             box_crosses_segment(centre, np.array([place[2]]), length / 2, width / 2, *edges).any()
@@ -252,7 +253,7 @@ def park(
         ):
             continue
         if not any(
-            np.hypot(car.x_m[0] - other.x_m[0], car.y_m[0] - other.y_m[0]) < 7.5
+            exact.hypot(car.x_m[0] - other.x_m[0], car.y_m[0] - other.y_m[0]) < 7.5
             and touches(car, [other])
             for other in parked
         ):
@@ -271,7 +272,7 @@ def hide(
         )
     ]
     near = [
-        (float(np.hypot(*(lane.points_m - [car.x_m[0], car.y_m[0]]).T).min()), number)
+        (float(exact.hypot(*(lane.points_m - [car.x_m[0], car.y_m[0]]).T).min()), number)
         for number, car in enumerate(parked)
     ]
     close = [number for distance, number in near if distance < 5.0]
@@ -280,11 +281,11 @@ def hide(
     number = close[int(rng.integers(len(close)))]
     van = dataclasses.replace(parked[number], height_m=2.4, width_m=1.9)
     parked[number] = van
-    at = int(np.hypot(*(lane.points_m - [van.x_m[0], van.y_m[0]]).T).argmin())
+    at = int(exact.hypot(*(lane.points_m - [van.x_m[0], van.y_m[0]]).T).argmin())
     heading = float(headings_of(lane.points_m)[at])
     ahead, left = (
-        np.array([np.cos(heading), np.sin(heading)]),
-        np.array([-np.sin(heading), np.cos(heading)]),
+        exact.ahead_of(heading),
+        exact.left_of(heading),
     )
     place = np.array([van.x_m[0], van.y_m[0]]) - (van.length_m / 2 + 0.9) * ahead
     walker = walk_across(
@@ -313,11 +314,10 @@ class Frame:
 
     def place(self, points_m: Floats, level: int = 0) -> Floats:
         """Return points (n, 3) for points (n, 2), rounded to a tenth of a millimetre."""
-        cos, sin = np.cos(self.turn_rad), np.sin(self.turn_rad)
-        plane = points_m @ np.array([[cos, sin], [-sin, cos]]) + self.shift_m
-        height = points_m @ self.slope
+        plane = exact.rotate(points_m, self.turn_rad) + self.shift_m
+        height = exact.dot(points_m, self.slope)
         if level:
-            height = height + self.over_m * (1.0 - ease(np.hypot(*points_m.T), 25.0, 100.0))
+            height = height + self.over_m * (1.0 - ease(exact.hypot(*points_m.T), 25.0, 100.0))
         return np.asarray(np.round(np.column_stack([plane, height]), 4))
 
     def direction(self, heading_rad: Floats) -> Floats:
@@ -417,9 +417,11 @@ def object_of(actor: Actor, number: int, frame: Frame) -> SceneObject:
     height_m = round(actor.height_m, 3)
     place = frame.place(np.stack([actor.x_m, actor.y_m], axis=-1), actor.level)
     place[:, 2] += height_m / 2
-    speed = np.hypot(actor.vx_mps, actor.vy_mps)
-    course = np.arctan2(actor.vy_mps, actor.vx_mps) + frame.turn_rad
-    velocity = np.round(np.stack([speed * np.cos(course), speed * np.sin(course)], axis=-1), 4)
+    speed = exact.hypot(actor.vx_mps, actor.vy_mps)
+    course = exact.arctan2(actor.vy_mps, actor.vx_mps) + frame.turn_rad
+    velocity = np.round(
+        np.stack([speed * exact.cos(course), speed * exact.sin(course)], axis=-1), 4
+    )
     heading = frame.direction(actor.heading_rad)
     return SceneObject(
         type=actor.kind, id=number, width_m=round(actor.width_m, 3),

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from drive_env.generate import exact
 from drive_env.generate.layouts import STEP_M, Layout, Ranges, Trip, arc_length, headings_of
 from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, simplify
 from drive_env.scenes.schema import FRAME_S, Floats
@@ -63,7 +64,7 @@ class Car:
     def displacement_m(self) -> float:
         """Return the distance from the first to the last pose."""
         return float(
-            np.hypot(
+            exact.hypot(
                 self.x_m[self.last] - self.x_m[self.first],
                 self.y_m[self.last] - self.y_m[self.first],
             )
@@ -223,11 +224,9 @@ def make_path(
         return None
     dense = np.stack([np.interp(even, where, points[:, axis]) for axis in (0, 1)], axis=-1)
     half = round(reach_m / STEP_M)
-    kernel = np.exp(-0.5 * (np.arange(-half, half + 1) * STEP_M / SMOOTH_M) ** 2)
+    kernel = exact.exp(-0.5 * (np.arange(-half, half + 1) * STEP_M / SMOOTH_M) ** 2)
     kernel /= kernel.sum()
-    smooth = np.stack(
-        [np.convolve(dense[:, axis], kernel, mode="valid") for axis in (0, 1)], axis=-1
-    )
+    smooth = np.stack([exact.filtered(dense[:, axis], kernel) for axis in (0, 1)], axis=-1)
     where = arc_length(smooth)
     even = np.arange(0.0, where[-1], STEP_M)
     smooth = np.stack([np.interp(even, where, smooth[:, axis]) for axis in (0, 1)], axis=-1)
@@ -255,15 +254,9 @@ def change_lane(
         return points
     begin_m = rng.uniform(low, high)
     share = np.clip((where - begin_m) / length_m, 0.0, 1.0)
-    shift = (
-        trip.shifts_m[int(rng.integers(len(trip.shifts_m)))]
-        * share**3
-        * (10 - 15 * share + 6 * share**2)
-    )
+    shift = trip.shifts_m[int(rng.integers(len(trip.shifts_m)))] * exact.smooth_step(share)
     heading = headings_of(points)
-    return np.asarray(
-        points + shift[:, None] * np.stack([-np.sin(heading), np.cos(heading)], axis=-1)
-    )
+    return np.asarray(points + shift[:, None] * exact.left_of(heading))
 
 
 def edge_segments(layout: Layout) -> tuple[Floats, Floats]:
@@ -289,7 +282,7 @@ def body_heading(path: Path, length_m: float) -> Floats:
 
     It is the tangent minus the bicycle model's slip angle.
     """
-    slip = np.arcsin(np.clip(path.curvature * WHEELBASE_FACTOR * length_m / 2, -0.9, 0.9))
+    slip = exact.arcsin(np.clip(path.curvature * WHEELBASE_FACTOR * length_m / 2, -0.9, 0.9))
     return np.asarray(path.tangent_rad - slip)
 
 
@@ -317,11 +310,11 @@ def blocked_cells(
     taken = np.zeros((len(times), len(points)), dtype=np.bool_)
     # Its own box reaches farther ahead than behind: shift the centre by half the difference.
     half = (length_m / 2 + (AHEAD_M + BEHIND_M) / 2, width_m / 2 + BESIDE_M)
-    ahead = (AHEAD_M - BEHIND_M) / 2 * np.stack([np.cos(heading), np.sin(heading)], axis=-1)
+    ahead = (AHEAD_M - BEHIND_M) / 2 * exact.ahead_of(heading)
     centre = points + ahead
     for group in (cars_of(cars, times, moving=True), cars_of(cars, times[:1], moving=False)):
         x, y, other_heading, there, sizes = group
-        reach2 = (np.hypot(*half) + np.hypot(*sizes) / 2) ** 2
+        reach2 = (exact.hypot(*half) + exact.hypot(*sizes) / 2) ** 2
         near = (x[..., None] - centre[:, 0]) ** 2 + (y[..., None] - centre[:, 1]) ** 2 < reach2[
             :, None
         ]
@@ -433,8 +426,8 @@ def car_on_path(
         x,
         y,
         heading,
-        speed * np.cos(tangent),
-        speed * np.sin(tangent),
+        speed * exact.cos(tangent),
+        speed * exact.sin(tangent),
         first,
         last,
         expert,

@@ -13,6 +13,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
+from drive_env.generate import exact
 from drive_env.generate.flow import Actor, standing_actor
 from drive_env.generate.layouts import arc_length
 from drive_env.generate.network import Crossing, Streets
@@ -40,10 +41,10 @@ def draw_walkers(
     for _ in range(count):
         if streets.crossings and rng.random() < crossing:
             near = [
-                float(np.hypot(*(item.ends_m.mean(axis=0) - centre_m)))
+                float(exact.hypot(*(item.ends_m.mean(axis=0) - centre_m)))
                 for item in streets.crossings
             ]
-            weights = np.exp(-np.array(near) / 30.0) + 1e-6
+            weights = exact.exp(-np.array(near) / 30.0) + 1e-6
             choice = streets.crossings[int(rng.choice(len(near), p=weights / weights.sum()))]
             walker = walk_across(rng, choice, red)
         elif walkers and rng.random() < 0.35:
@@ -72,7 +73,7 @@ def walker_on(line: Floats, at_m: Floats, size_m: tuple[float, float, float]) ->
     dx = np.interp(ahead, where, line[:, 0]) - np.interp(ahead - 1.0, where, line[:, 0])
     dy = np.interp(ahead, where, line[:, 1]) - np.interp(ahead - 1.0, where, line[:, 1])
     back = 0.0 if at_m[-1] >= at_m[0] else np.pi
-    heading = np.unwrap(np.arctan2(dy, dx) + back)
+    heading = np.unwrap(exact.arctan2(dy, dx) + back)
     speed = np.gradient(at_m, FRAME_S)
     direction = heading - back
     return Actor(
@@ -80,8 +81,8 @@ def walker_on(line: Floats, at_m: Floats, size_m: tuple[float, float, float]) ->
         x,
         y,
         heading,
-        speed * np.cos(direction),
-        speed * np.sin(direction),
+        speed * exact.cos(direction),
+        speed * exact.sin(direction),
         0,
         FRAMES - 1,
         False,
@@ -95,8 +96,8 @@ def walk_along(rng: np.random.Generator, streets: Streets, centre_m: Floats) -> 
     lines = [line for line in streets.walks if arc_length(line)[-1] > 6.0]
     if not lines:
         return None
-    near = np.array([float(np.hypot(*(line - centre_m).T).min()) for line in lines])
-    weights = np.exp(-near / 25.0) + 1e-3
+    near = np.array([float(exact.hypot(*(line - centre_m).T).min()) for line in lines])
+    weights = exact.exp(-near / 25.0) + 1e-3
     line = lines[int(rng.choice(len(lines), p=weights / weights.sum()))]
     length = float(arc_length(line)[-1])
     at = rng.uniform(1.0, length - 1.0)
@@ -115,7 +116,7 @@ def walk_along(rng: np.random.Generator, streets: Streets, centre_m: Floats) -> 
 def walk_beside(rng: np.random.Generator, other: Actor) -> Actor:
     """Return a pedestrian who walks or stands next to another."""
     far, angle = rng.uniform(0.9, 1.3), other.heading_rad[0] + np.pi / 2 * rng.choice([-1.0, 1.0])
-    shift = far * np.array([np.cos(angle), np.sin(angle)])
+    shift = far * exact.ahead_of(angle)
     length, width, height = size(rng)
     return dataclasses.replace(
         other,
@@ -141,7 +142,7 @@ def walk_across(
         start_s: time at which to leave the kerb if no light decides; None: drawn.
     """
     line = crossing.ends_m if rng.random() < 0.5 else crossing.ends_m[::-1]
-    length = float(np.hypot(*(line[1] - line[0])))
+    length = float(exact.hypot(*(line[1] - line[0])))
     speed = float(rng.uniform(1.1, 1.7))
     needed = int(np.ceil(length / speed / FRAME_S))
     begin = int(
