@@ -28,7 +28,8 @@ os.chdir(ROOT)
 
 # The headers that an env type of another package is compiled against; installed to
 # puffervec/include.
-PUBLIC_HEADERS = sorted((ROOT / "csrc" / "contract").glob("*.h"))
+CONTRACT = ROOT / "csrc" / "contract"
+PUBLIC_HEADERS = sorted(CONTRACT.rglob("*.h"))
 
 
 class BuildWithHeaders(build_py):
@@ -41,7 +42,9 @@ class BuildWithHeaders(build_py):
         include = Path(self.build_lib) / "puffervec" / "include"
         include.mkdir(parents=True, exist_ok=True)
         for header in PUBLIC_HEADERS:
-            shutil.copy2(header, include / header.name)
+            target = include / header.relative_to(CONTRACT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(header, target)
         check = runpy.run_path(str(ROOT / "csrc" / "build_ffi.py"))["source_check"]()
         (include / "sources.crc32").write_text(
             f"{check:#010x}\n"

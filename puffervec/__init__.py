@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from puffervec.contract.native import EnvData, NativeEnv
     from puffervec.contract.training import Training
     from puffervec.core.infos import Infos
+    from puffervec.envs import ocean
     from puffervec.errors import PuffervecError
     from puffervec.gym.make_vec import make_vec
     from puffervec.testing.equality import EnvEquality, check_env_equal
@@ -52,6 +53,7 @@ _HOME = {
     "Infos": "puffervec.core.infos",
     "TorchView": "puffervec.torch_view",
     "make_vec": "puffervec.gym.make_vec",
+    "ocean": "puffervec.envs",
     "get_include": "puffervec.contract.env_types",
     "check_env_equal": "puffervec.testing.equality",
     "EnvEquality": "puffervec.testing.equality",
@@ -76,6 +78,7 @@ __all__ = [
     "get_include",
     "make",
     "make_vec",
+    "ocean",
 ]
 
 

@@ -15,6 +15,7 @@ it.
 | ray       | `trainer_class()`                                         | `ray.address`           |
 | evaluations | `check(config)`, `evaluations(config, folder, note)`     | `eval.every_s`          |
 | warpdrive | `read(path, target)`                                      | `--warpdrive`           |
+| ocean   | `env(path, settings)`                                     | `ocean:PATH`            |
 | any       | `VERB`, a `puffervec.commands.verb.Verb`                  | `puffer-train NAME`     |
 
 Imports no torch.

@@ -31,6 +31,7 @@ ASKING = {
     "evaluations": (("cartpole", "--eval.every-s", "5"), "eval.every_s"),
     "ray": (("cartpole", "--ray", "local"), "ray.address"),
     "warpdrive": (("--warpdrive", "x.yaml"), "--warpdrive"),
+    "ocean": (("ocean:x",), "ocean:PATH"),
 }
 
 

@@ -72,19 +72,24 @@
 // state cannot be set (poke).
 //
 // Random numbers: rand() and srand() within the header use a generator per env, keyed by its seed:
-// the same seed gives the same bytes with any number of workers. A header that calls rand_r, on a
-// state of its own, needs OCEAN_SEED, else it does not compile. rand() in other C files, random,
-// clocks and static variables stay as they are: with those, bytes may depend on the workers, and
-// the threading backend must not be used.
+// the same seed gives the same bytes with any number of workers, and srand() changes nothing. A
+// header that calls rand_r, on a state of its own, needs OCEAN_SEED, else it does not compile.
+// rand() in other C files, random, clocks and static variables stay as they are: with those, bytes
+// may depend on the workers, and the threading backend must not be used.
 //
 // Records: when log.n > 0 after a step, the env leaves one record with the mean of each member, and
 // n, and clears the log. The members episode_return and episode_length, if any, are also the
 // record's return and length.
 //
+// Failures: exit() and abort() in the header fail the step, with the line they stand in.
+//
 // Drawing: a header that includes raylib.h is compiled and linked with raylib, though c_render is
 // never called.
+//
+// puffervec.ocean compiles an env of PufferLib without any glue (pv_ocean_generated.h).
 #pragma once
 
+#include "ocean/host.h"
 #include "pv_env.h"
 
 #ifdef __cplusplus
@@ -92,9 +97,6 @@
 #endif
 
 #if defined(OCEAN_HEADER)
-
-#include <math.h>
-#include <stdlib.h>
 
 #if !defined(OCEAN_NAME) || !defined(OCEAN_ENV) || !defined(OCEAN_LOG) || !defined(OCEAN_SETTINGS)
 #error "pv_ocean.h: define OCEAN_NAME, OCEAN_ENV, OCEAN_SETTINGS and OCEAN_LOG: see its first lines"
@@ -122,32 +124,43 @@
 #define OCEAN_ACTION_HIGH 1.0f
 #endif
 
-// ---- random numbers: one stream per env, by draw ----
-
-typedef struct ocean_random {
-    uint64_t seed;
-    uint64_t drawn;
-} ocean_random;
-
-// The stream of the env that runs on this thread.
-static _Thread_local ocean_random* ocean_stream;
-
-static inline int ocean_rand(void) {
-    const uint64_t drawn = ocean_stream->drawn++;
-    return (int)(pv_rng_u64(ocean_stream->seed, drawn >> 32, (uint32_t)drawn, 0) %
-                 ((uint64_t)RAND_MAX + 1));
-}
-
-static inline void ocean_srand(unsigned seed) {
-    (void)seed;
-} // reset sets the seed
-
-#define rand() ocean_rand()
-#define srand(seed) ocean_srand(seed)
-#include OCEAN_HEADER
+static inline int ocean_rand(void);
 #undef rand
 #undef srand
+#define rand() ocean_rand()
+#define srand(seed) ((void)(seed)) // reset sets the seed
+#include OCEAN_HEADER
 #undef rand_r
+
+// ---- what the engine needs to know ----
+
+// The types behind the pointers; others do not compile.
+#define OCEAN_ACTION \
+    __typeof__(*_Generic(((OCEAN_ENV*)0)->actions, float*: (float*)0, int*: (int*)0))
+#define OCEAN_TERMINAL \
+    __typeof__(*_Generic(((OCEAN_ENV*)0)->terminals, \
+                   float*: (float*)0, \
+                   unsigned char*: (uint8_t*)0))
+#define OCEAN_HALF 0
+#define OCEAN_REMADE 0
+#define OCEAN_SHARED char
+#define OCEAN_RESET(env) c_reset(env)
+#define OCEAN_CLOSE(env) c_close(env)
+#define OCEAN_STEP(block, env, index) c_step(env)
+
+#include "pv_ocean_engine.h"
+
+#if !defined(OCEAN_ACTION_SIZES)
+_Static_assert(_Generic(((OCEAN_ENV*)0)->actions, float*: 1, int*: 0),
+               "continuous actions need float* actions in the env's struct");
+#endif
+_Static_assert(_Generic(((OCEAN_ENV*)0)->rewards, float*: 1, default: 0), "rewards must be float*");
+#define OCEAN_IS_FLOAT(name) \
+    _Static_assert(_Generic(((Log*)0)->name, float: 1, default: 0), \
+                   "Log." #name " must be a float");
+OCEAN_LOG(OCEAN_IS_FLOAT)
+OCEAN_IS_FLOAT(n)
+#undef OCEAN_IS_FLOAT
 
 // ---- settings ----
 
@@ -171,88 +184,20 @@ static const ocean_config* ocean_config_of(const pv_context* context) {
     return (const ocean_config*)context->config;
 }
 
-static void ocean_configure(OCEAN_ENV* env, const ocean_config* config) {
-#define OCEAN_COPY(name) env->name = config->name;
-    OCEAN_SETTINGS(OCEAN_COPY, OCEAN_COPY)
-#undef OCEAN_COPY
-}
+// ---- rows ----
 
-// ---- state: a slot per env, then all agents' actions, then their ends where these are floats ----
-
-typedef struct ocean_slot {
-    OCEAN_ENV env;
-    ocean_random random;
-    uint64_t episode;
-    int64_t task;
-    uint32_t steps;       // of this episode
-    uint32_t over;        // 1: c_step has reset the env, and the next turn is its reset row
-    float episode_return; // of this episode, over all agents
-    uint32_t unused;
-} ocean_slot;
-
-typedef union ocean_action {
-    int index;
-    float value;
-} ocean_action;
-
-#define OCEAN_FLOAT_ACTIONS _Generic(((OCEAN_ENV*)0)->actions, float*: 1, int*: 0)
 #if defined(OCEAN_ACTION_SIZES)
 static const uint32_t ocean_action_sizes[] = {OCEAN_ACTION_SIZES};
 #define OCEAN_DIMS ((uint32_t)(sizeof ocean_action_sizes / sizeof ocean_action_sizes[0]))
 #else
 #define OCEAN_DIMS ((uint32_t)(OCEAN_ACTION_DIMS))
-_Static_assert(OCEAN_FLOAT_ACTIONS, "continuous actions need float* actions in the env's struct");
 #endif
-#define OCEAN_FLOAT_TERMINALS _Generic(((OCEAN_ENV*)0)->terminals, float*: 1, unsigned char*: 0)
-_Static_assert(_Generic(((OCEAN_ENV*)0)->rewards, float*: 1, default: 0), "rewards must be float*");
-#define OCEAN_IS_FLOAT(name) \
-    _Static_assert(_Generic(((Log*)0)->name, float: 1, default: 0), \
-                   "Log." #name " must be a float");
-OCEAN_LOG(OCEAN_IS_FLOAT)
-OCEAN_IS_FLOAT(n)
-#undef OCEAN_IS_FLOAT
 
-static uint32_t ocean_agents(const ocean_config* config) {
+static ocean_sizes ocean_sizes_of(const pv_context* context) {
+    const ocean_config* config = ocean_config_of(context);
     (void)config;
-    return (uint32_t)(OCEAN_AGENTS);
+    return (ocean_sizes){.agents = (uint32_t)(OCEAN_AGENTS), .dims = OCEAN_DIMS};
 }
-
-static ocean_slot* ocean_slot_at(pv_block* block, uint32_t env) {
-    return (ocean_slot*)block->state + env;
-}
-
-static ocean_action* ocean_actions_at(pv_block* block, uint32_t env) {
-    ocean_action* first = (ocean_action*)(void*)((ocean_slot*)block->state + block->env_count);
-    return first + (uint64_t)env * block->spec->groups[0].agents * OCEAN_DIMS;
-}
-
-// Returns the ends that the env writes where they are floats; rows->terminals are bytes.
-static float* ocean_terminals_at(pv_block* block, uint32_t env) {
-    return (float*)(void*)ocean_actions_at(block, block->env_count) +
-           (uint64_t)env * block->spec->groups[0].agents;
-}
-
-static uint64_t ocean_bytes(const pv_context* context, uint32_t env_count) {
-    const uint64_t agents = ocean_agents(ocean_config_of(context));
-    const uint64_t each =
-        OCEAN_DIMS * sizeof(ocean_action) + (OCEAN_FLOAT_TERMINALS ? sizeof(float) : 0);
-    return env_count * (sizeof(ocean_slot) + agents * each);
-}
-
-// ---- describe ----
-
-// The members of the log by name.
-#define OCEAN_MEMBER(name) {#name, offsetof(Log, name)},
-
-static const struct {
-    const char* name;
-    size_t offset;
-} ocean_log_members[] = {OCEAN_LOG(OCEAN_MEMBER){"n", offsetof(Log, n)}};
-
-#undef OCEAN_MEMBER
-#define OCEAN_LOG_COUNT (sizeof ocean_log_members / sizeof ocean_log_members[0])
-_Static_assert(OCEAN_LOG_COUNT <= PV_RECORD_VALUES,
-               "a record holds 48 numbers: list fewer members in OCEAN_LOG");
 
 static void ocean_describe_actions(pv_group_spec* group) {
     group->action_dims = OCEAN_DIMS;
@@ -269,13 +214,9 @@ static void ocean_describe_actions(pv_group_spec* group) {
 #endif
 }
 
-static int ocean_describe(const pv_context* context, pv_spec* spec, char* text) {
+static int ocean_describe_group(const pv_context* context, pv_group_spec* group, char* text) {
     const ocean_config* config = ocean_config_of(context);
-    if (context->autoreset != PV_NEXT_STEP)
-        return pv_describe_error(text, PV_ERROR_CONFIG,
-                                 "an Ocean env resets itself within its last step, which loses the "
-                                 "last observation: use "
-                                 "autoreset_mode=\"next_step\"");
+    (void)config;
     const int64_t agents = (int64_t)(OCEAN_AGENTS), sizes[] = {OCEAN_OBSERVATION_COUNT};
 
     enum { AXES = sizeof sizes / sizeof sizes[0] };
@@ -292,213 +233,84 @@ static int ocean_describe(const pv_context* context, pv_spec* spec, char* text) 
             text, PV_ERROR_CONFIG,
             "the settings make %lld agents with %lld numbers each: use at least 1",
             (long long)agents, (long long)count);
-    (void)config;
-    pv_group_spec* group = &spec->groups[spec->group_count++];
-    strcpy(group->name, "agents");
     group->agents = (uint32_t)agents;
     pv_add_array(group->fields, &group->field_count, &group->observation_bytes, "observation", "",
                  OCEAN_OBSERVATION_DTYPE, AXES, shape, OCEAN_OBSERVATION_LOW,
                  OCEAN_OBSERVATION_HIGH, 1.0f);
     ocean_describe_actions(group);
+    return PV_OK;
+}
+
+static void ocean_show_agents(pv_block* block, uint32_t index) {
+    const uint64_t agents = block->spec->groups[0].agents;
+    memset(block->rows[0].agent_types + index * agents, 0, agents);
+}
+
+// ---- log ----
+
+// The members of the log by name.
+#define OCEAN_MEMBER(name) {#name, offsetof(Log, name)},
+
+static const struct {
+    const char* name;
+    size_t offset;
+} ocean_log_members[] = {OCEAN_LOG(OCEAN_MEMBER)};
+
+#undef OCEAN_MEMBER
+#define OCEAN_LOG_COUNT (sizeof ocean_log_members / sizeof ocean_log_members[0])
+_Static_assert(OCEAN_LOG_COUNT < PV_RECORD_VALUES,
+               "a record holds 48 numbers: list fewer members in OCEAN_LOG");
+
+static void ocean_name_records(const pv_context* context, pv_spec* spec) {
+    (void)context;
     for (size_t i = 0; i < OCEAN_LOG_COUNT; i++)
         strncpy(spec->record_names[spec->record_count++], ocean_log_members[i].name,
                 PV_NAME_BYTES - 1);
-    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "episode", "", PV_U64,
-                 0, 0, 0.0f, 1e9f, 1.0f);
-    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "steps", "", PV_U32, 0,
-                 0, 0.0f, 1e9f, 1.0f);
-    spec->records_per_turn = 1;
-    return PV_OK;
 }
 
-// ---- init and close ----
-
-static int ocean_init(pv_block* block) {
-    const pv_rows* rows = &block->rows[0];
-    const uint64_t agents = block->spec->groups[0].agents;
-    for (uint32_t env = 0; env < block->env_count; env++) {
-        pv_block_at(block, env);
-        ocean_slot* slot = ocean_slot_at(block, env);
-        ocean_configure(&slot->env, ocean_config_of(block->context));
-        // The env writes straight into its rows.
-        slot->env.observations =
-            (void*)(rows->observations + env * agents * rows->observation_bytes);
-        slot->env.rewards = rows->rewards + env * agents;
-        slot->env.terminals = OCEAN_FLOAT_TERMINALS ? (void*)ocean_terminals_at(block, env)
-                                                    : (void*)(rows->terminals + env * agents);
-        slot->env.actions = (void*)ocean_actions_at(block, env);
-        ocean_stream = &slot->random;
-        OCEAN_INIT(&slot->env);
-    }
-    return PV_OK;
+static void ocean_read_log(pv_block* block, Log* means, float* values) {
+    (void)block;
+    for (size_t i = 0; i < OCEAN_LOG_COUNT; i++)
+        memcpy(&values[i], (const uint8_t*)means + ocean_log_members[i].offset, sizeof(float));
 }
 
-static void ocean_close(pv_block* block) {
-    for (uint32_t env = 0; env < block->env_count; env++)
-        c_close(&ocean_slot_at(block, env)->env);
+// ---- envs ----
+
+static void ocean_open(pv_block* block) {
+    (void)block;
 }
 
-// ---- reset and step ----
-
-// Clears the rewards and ends in the env's rows.
-static void ocean_clear_flags(pv_block* block, uint32_t env) {
-    const pv_rows* rows = &block->rows[0];
-    const uint64_t agents = block->spec->groups[0].agents, first = env * agents;
-    memset(rows->rewards + first, 0, agents * sizeof(float));
-    memset(rows->terminals + first, 0, agents);
-    if (OCEAN_FLOAT_TERMINALS)
-        memset(ocean_terminals_at(block, env), 0, agents * sizeof(float));
-    memset(rows->truncations + first, 0, agents);
-    memset(rows->masks + first, 1, agents);
-    memset(rows->agent_types + first, 0, agents);
+static void ocean_make(pv_block* block, uint32_t index, unsigned seed) {
+    (void)seed;
+    const ocean_config* config = ocean_config_of(block->context);
+    const ocean_rows rows = ocean_rows_at(block, index);
+    OCEAN_ENV* env = &ocean_head_of(block)->envs[index];
+#define OCEAN_COPY(name) env->name = config->name;
+    OCEAN_SETTINGS(OCEAN_COPY, OCEAN_COPY)
+#undef OCEAN_COPY
+    env->observations = rows.observations;
+    env->actions = rows.actions;
+    env->rewards = rows.rewards;
+    env->terminals = rows.terminals;
+    OCEAN_INIT(env);
 }
 
-static void ocean_begin_episode(pv_block* block, uint32_t env) {
-    ocean_slot* slot = ocean_slot_at(block, env);
-    slot->task = block->tasks[env];
-    slot->steps = 0;
-    slot->over = 0;
-    slot->episode_return = 0.0f;
+// Returns the next number of the stream of the env that runs on this thread: one stream per env, by
+// draw.
+static inline int ocean_rand(void) {
+    ocean_slot* slot = (ocean_slot*)(void*)pv_ocean_stream;
+    const uint64_t drawn = slot->drawn++;
+    return (int)(pv_rng_u64(slot->seed, drawn >> 32, (uint32_t)drawn, 0) %
+                 ((uint64_t)RAND_MAX + 1));
 }
 
-static int ocean_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
-    for (uint32_t env = 0; env < block->env_count; env++) {
-        if (mask && !mask[env])
-            continue;
-        pv_block_at(block, env);
-        ocean_slot* slot = ocean_slot_at(block, env);
-        slot->episode = seeds ? 0 : slot->episode + 1;
-        if (seeds) {
-            slot->random = (ocean_random){seeds[env], 0};
-            OCEAN_SEED(&slot->env, (uint32_t)(seeds[env] ^ seeds[env] >> 32));
-        }
-        memset(&slot->env.log, 0, sizeof slot->env.log);
-        ocean_begin_episode(block, env);
-        ocean_clear_flags(block, env);
-        ocean_stream = &slot->random;
-        c_reset(&slot->env);
-        ocean_clear_flags(block, env); // in some envs c_reset runs the code that ends an episode
-    }
-    return PV_OK;
+static void ocean_reseed(pv_block* block, uint32_t index, unsigned seed) {
+    (void)block, (void)index;
+    OCEAN_SEED(&ocean_head_of(block)->envs[index], seed);
 }
 
-static void ocean_take_actions(pv_block* block, uint32_t env) {
-    const pv_rows* rows = &block->rows[0];
-    const uint64_t count = block->spec->groups[0].agents * (uint64_t)OCEAN_DIMS,
-                   first = env * count;
-    ocean_action* actions = ocean_actions_at(block, env);
-    for (uint64_t i = 0; i < count; i++) {
-        if (rows->values)
-            actions[i].value = rows->values[first + i];
-        else if (OCEAN_FLOAT_ACTIONS)
-            actions[i].value = (float)rows->indices[first + i];
-        else
-            actions[i].index = rows->indices[first + i];
-    }
-}
-
-// Leaves the log of the episodes that ended in this step, and clears it.
-static void ocean_leave_record(pv_block* block, uint32_t env) {
-    ocean_slot* slot = ocean_slot_at(block, env);
-    const float episodes = slot->env.log.n;
-    pv_record* record = pv_block_record(block, env);
-    if (record) {
-        record->episode = slot->episode;
-        record->task = slot->task;
-        record->length = slot->steps;
-        record->episode_return = slot->episode_return;
-        for (size_t i = 0; i < OCEAN_LOG_COUNT; i++) {
-            float sum;
-            memcpy(&sum, (const uint8_t*)&slot->env.log + ocean_log_members[i].offset, sizeof sum);
-            record->values[i] = i + 1 < OCEAN_LOG_COUNT ? sum / episodes : episodes;
-            if (strcmp(ocean_log_members[i].name, "episode_return") == 0)
-                record->episode_return = record->values[i];
-            if (strcmp(ocean_log_members[i].name, "episode_length") == 0)
-                record->length = (uint32_t)lroundf(record->values[i]);
-        }
-    }
-    memset(&slot->env.log, 0, sizeof slot->env.log);
-}
-
-static void ocean_step_env(pv_block* block, uint32_t env) {
-    ocean_slot* slot = ocean_slot_at(block, env);
-    const pv_rows* rows = &block->rows[0];
-    const uint64_t agents = block->spec->groups[0].agents, first = env * agents;
-    ocean_clear_flags(block, env);
-    if (slot->over) { // the reset row: c_step wrote its observations in the last turn
-        slot->episode++;
-        ocean_begin_episode(block, env);
-        return;
-    }
-    ocean_take_actions(block, env);
-    ocean_stream = &slot->random;
-    c_step(&slot->env);
-    slot->steps++;
-    uint32_t ended = 0;
-    for (uint64_t i = 0; i < agents; i++) {
-        const uint64_t row = first + i;
-        rows->terminals[row] = slot->env.terminals[i] != 0;
-        ended += rows->terminals[row];
-        slot->episode_return += rows->rewards[row];
-    }
-    slot->over = ended == agents;
-    if (slot->env.log.n > 0)
-        ocean_leave_record(block, env);
-}
-
-static int ocean_step(pv_block* block) {
-    for (uint32_t env = 0; env < block->env_count; env++) {
-        pv_block_at(block, env);
-        ocean_step_env(block, env);
-    }
-    return PV_OK;
-}
-
-// ---- save, load, peek ----
-
-static int ocean_refuse(pv_block* block, uint32_t env) {
-    return pv_block_error(
-        block, env, "the state of an Ocean env contains pointers: it cannot be saved or loaded");
-}
-
-static int ocean_save(pv_block* block, uint32_t env, uint8_t* out) {
-    (void)out;
-    return ocean_refuse(block, env);
-}
-
-static int ocean_load(pv_block* block, uint32_t env, const uint8_t* in) {
-    (void)in;
-    return ocean_refuse(block, env);
-}
-
-static int ocean_peek(pv_block* block, uint32_t env, uint8_t* out) {
-    const ocean_slot* slot = ocean_slot_at(block, env);
-    memcpy(out, &slot->episode, sizeof slot->episode);
-    memcpy(out + sizeof slot->episode, &slot->steps, sizeof slot->steps);
-    return PV_OK;
-}
-
-// The name is a macro, which these expand before it is pasted or quoted.
-#define OCEAN_TYPE(name) PV_ENV_TYPE(name)
-#define OCEAN_QUOTE(name) #name
-#define OCEAN_TEXT(name) OCEAN_QUOTE(name)
-
-OCEAN_TYPE(OCEAN_NAME) = {
-    .abi = PV_ABI,
-    .struct_bytes = sizeof(pv_env_type),
-    .name = OCEAN_TEXT(OCEAN_NAME),
-    .config_fields = ocean_config_fields,
-    .config_count = sizeof ocean_config_fields / sizeof ocean_config_fields[0],
-    .config_bytes = sizeof(ocean_config),
-    .describe = ocean_describe,
-    .bytes = ocean_bytes,
-    .init = ocean_init,
-    .reset = ocean_reset,
-    .step = ocean_step,
-    .save = ocean_save,
-    .load = ocean_load,
-    .peek = ocean_peek,
-    .close = ocean_close,
-};
+OCEAN_TABLE(ocean_config_fields,
+            sizeof ocean_config_fields / sizeof ocean_config_fields[0],
+            sizeof(ocean_config));
 
 #endif // OCEAN_HEADER

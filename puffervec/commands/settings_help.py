@@ -19,6 +19,7 @@ from typing import Any
 
 from puffervec.train.config.flags import ALIASES, ENV_ALIASES, typed_sections
 from puffervec.train.config.sections import OF_THE_RUN, RoleSection, TrainConfig, describe, hints_of
+from puffervec.train.config.target import training_of
 
 COMMON = (
     "train.total_timesteps", "train.time_limit_s", "train.seed",
@@ -73,6 +74,9 @@ def short_help(config: TrainConfig) -> str:
         "--policies.NAME.KEY VALUE",
         "A setting of train or policy for one of several policies.",
     )
+    if notes := training_of(config.target).notes:
+        lines += ["", "Settings of the env's files that have no effect here:"]
+        lines += [f"  {note}" for note in notes]
     return "\n".join([*lines, "", f"All settings: puffer-train {config.target} --help-all"])
 
 

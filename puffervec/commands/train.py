@@ -21,7 +21,7 @@ from puffervec.system.arguments import Parser
 from puffervec.system.output import table_lines
 from puffervec.train.config import flags
 from puffervec.train.config.sections import LogSection, TrainConfig
-from puffervec.train.config.target import native_env, own_evaluation
+from puffervec.train.config.target import native_env, own_evaluation, training_of
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import clock, time_split
 from puffervec.train.metrics.tables import note, print_command
@@ -156,7 +156,13 @@ def run(args: list[str], signals: StopSignals) -> None:
         signals.training(trainer),
     ):
         if trainer.ranks.first:
-            print(*describe_data(config), *trainer.chosen.lines, trainer.describe(), sep="\n")
+            print(
+                *describe_data(config),
+                *_notes(config),
+                *trainer.chosen.lines,
+                trainer.describe(),
+                sep="\n",
+            )
             print(f"run folder: {trainer.folder}", flush=True)
         metrics = trainer.train()
     trainer.ranks.close()
@@ -206,6 +212,17 @@ def describe_data(config: TrainConfig) -> list[str]:
     """Return the env's description of its training data; empty if it has none."""
     own = own_evaluation(config.target)
     return [] if own is None or own.describe is None else [own.describe(config.env)]
+
+
+def _notes(config: TrainConfig) -> list[str]:
+    """Return a line that counts the notes of the env."""
+    notes = training_of(config.target).notes if config.creator is None else ()
+    if not notes:
+        return []
+    return [
+        f"{len(notes)} settings of the env's files have no effect here: puffer-train "
+        f"{config.target} --help lists them"
+    ]
 
 
 def print_summary(

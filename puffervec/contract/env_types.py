@@ -42,7 +42,7 @@ _LANGUAGE_ARGS = {
 def get_include() -> str:
     """Return the folder of the public C headers, for `include_dirs` in a setup.py.
 
-    The headers are `pv_env.h` and `pv_ocean.h`.
+    The headers are `pv_env.h` and `pv_ocean.h`; those in `ocean/` stand in for PufferLib's.
 
     Raises:
         ConfigError: this installation has no headers.

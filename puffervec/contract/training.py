@@ -31,6 +31,8 @@ class Training:
             "LOW:HIGH:log" or "ONE/TWO/...".
         warpdrive: names in WarpDrive's run configs that mean this env, each with the settings that
             the name implies.
+        notes: what a user should know before a run, such as settings that have no effect, a line
+            each; shown by `--help`, and counted at the start of a run.
         solved_after: number of agent-steps after which the preset was observed to do well, for an
             estimate of the time; 0: unknown.
     """
@@ -42,4 +44,5 @@ class Training:
     search: Mapping[str, str] = field(default_factory=dict)
     warpdrive: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     solved_after: int = 0
+    notes: tuple[str, ...] = ()
     meanings: Mapping[str, str] = field(default_factory=dict)

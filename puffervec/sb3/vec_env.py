@@ -527,7 +527,9 @@ def _add_monitor(venv: VecEnv, path: Path) -> stable_baselines3.common.vec_env.V
 
 
 def _is_c_env(env: Any) -> bool:
-    return isinstance(env, NativeEnv) or (isinstance(env, str) and env in registry.names())
+    return isinstance(env, NativeEnv) or (
+        isinstance(env, str) and (env in registry.names() or env.startswith(registry.OCEAN))
+    )
 
 
 def _creators(env_fns: Any, num_envs: int | None, env_kwargs: Any) -> tuple[Any, int]:

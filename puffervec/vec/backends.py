@@ -239,6 +239,8 @@ def _native_env(given: Any) -> NativeEnv | None:
     try:
         return registry.get(given)
     except ConfigError as unknown:
+        if given.startswith(registry.OCEAN):
+            raise
         if ":" in given or _is_gymnasium_id(given):
             return None
         raise ConfigError(

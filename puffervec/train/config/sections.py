@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import puffervec.envs
 from puffervec.contract.native import implied, renamed
 from puffervec.errors import ConfigError
 from puffervec.train.config import algorithms, schedules
@@ -464,7 +465,7 @@ class TrainConfig:
             )
         native = targets.native_env(target)
         if native is not None:
-            return cls(target=target, env=native.config())
+            return cls(target=puffervec.envs.full_name(target), env=native.config())
         targets.maker(target)
         return cls(target=target, env={})
 

@@ -59,12 +59,12 @@ def native_env(target: str) -> NativeEnv | None:
 
     Raises: ConfigError: it is neither.
     """
-    if ":" in target:
+    if ":" in target and not target.startswith(puffervec.envs.OCEAN):
         return None
     try:
         return puffervec.envs.get(target)
     except ConfigError as unknown:
-        if target in puffervec.envs.names():
+        if target in puffervec.envs.names() or target.startswith(puffervec.envs.OCEAN):
             raise
         import gymnasium
 

@@ -28,6 +28,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from puffervec.envs import OCEAN
 from puffervec.errors import ConfigError
 from puffervec.system.folder import Folder, describe_error, make_folder, replace_file
 from puffervec.train.config import algorithms
@@ -66,7 +67,8 @@ def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
             f"log.name is {log.name!r}: give a name without '/' and other than . and ..; "
             "log.folder says in which folder the run's is made"
         )
-    env = re.sub(r"[^\w.-]+", "-", target)  # ALE/Pong-v5, module:factory
+    short = target.rpartition("/")[2] if target.startswith(OCEAN) else target
+    env = re.sub(r"[^\w.-]+", "-", short)  # ALE/Pong-v5, module:factory
     name = log.name or f"{env}-{datetime.datetime.now():%Y%m%d-%H%M%S}-s{seed}"
     path = log.folder / name
     for attempt in range(2, 100):

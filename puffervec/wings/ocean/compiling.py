@@ -1,0 +1,183 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Compiles an env of PufferLib to a shared library, once for its content.
+
+The library is kept in the cache folder under a hash of all that its bytes depend on: the env's own
+files, the headers of csrc/contract, the compiler and its flags. The env's text is compiled from a
+generated file, with its lines and its name, so that errors and crashes show the author's lines.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from puffervec.contract.env_types import compile_args, get_include
+from puffervec.errors import ConfigError
+from puffervec.system.cache import cache_folder, key_of, write_atomically
+from puffervec.wings.ocean.source import LEVELS, Source, read, without_comments
+
+FLAGS_VARIABLE = "PUFFERVEC_OCEAN_FLAGS"  # More flags, such as those of a library that envs need.
+SECONDS = 300  # Longest compilation.
+# Headers of PufferLib and raylib that ours stand in for, wherever an env expects them.
+STAND_INS = (
+    "env_binding", "vecenv", "pufferenv", "ini", "tensor", "raylib", "raymath", "rlgl", "rlights",
+)  # fmt: skip
+_INCLUDE = re.compile(
+    rf'^([ \t]*#[ \t]*include[ \t]*)["<](?:[^">\n]*/)?({"|".join(STAND_INS)})\.h[">]', re.MULTILINE
+)
+_ERROR = re.compile(r"^([^:\n]+:\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
+_UNDEFINED = re.compile(
+    r"(?:^(?:\S*ld(?:\.\w+)?: )?([^\s:]+:\d+))?[^\n]*"
+    r"undefined (?:reference to|symbol:?) [`']?(\w+)",
+    re.MULTILINE,
+)
+
+
+def library_of(source: Source) -> Path:
+    """Return the compiled library of an env, from the cache or new.
+
+    Raises:
+        ConfigError: there is no compiler, or the env does not compile; the message names the file
+            and line of the first error.
+        SceneError: the cache folder cannot be written.
+    """
+    glue, command = _glue(source), _command(source)
+    content = [hashlib.sha256(path.read_bytes()).hexdigest() for path in source.files]
+    key = key_of(glue, content, _headers(), command, _compiler_version(command[0]))
+    path = cache_folder() / "ocean" / f"{source.name}-{key}.so"
+    if not path.is_file():
+        write_atomically(path, [_compile(source, glue, command)], durable=False)
+    return path
+
+
+def _glue(source: Source) -> str:
+    """Return the C file that makes an env type of the env."""
+    code = source.code
+    main = without_comments(read(source.main))
+    defines = {
+        "OCEAN_NAME": source.name,
+        "OCEAN_GENERATION": str(source.generation),
+        "OCEAN_FOLDER": _quoted(source.folder),
+        "PUFFER_CPU_ENV": "",  # Envs with a CUDA step have one for the CPU too.
+        "main": "ocean_main",
+    }
+    if re.search(r"\b(int|unsigned|uint\w*|long)\s+(int\s+)?rng\s*;", code):
+        defines["OCEAN_HAS_RNG"] = ""
+    if source.generation == 5:
+        # The first headers of 5.0 define obs_t below the include, and cast.
+        below = re.split(r"#\s*include\s*[<\"][^>\"]*pufferenv\.h", main, maxsplit=1)[-1]
+        if not re.search(r"\bobs_t\s*;|#\s*define\s+obs_t\b", below):
+            defines["OCEAN_OBS_T"] = "obs_t"
+        # An env that only sets the pointer to NULL has no masks.
+        if re.search(r"\baction_mask\b(?!\s*=\s*NULL)", code):
+            defines["OCEAN_MASKS"] = ""
+    text = _INCLUDE.sub(r"\1<\2.h>", read(source.main))
+    return "\n".join(
+        [
+            *(f"#define {name} {value}".rstrip() for name, value in defines.items()),
+            "#include <assert.h>",
+            f"#line 1 {_quoted(source.main)}",
+            text,
+            '#line 1 "glue.c"',
+            "#include <pv_ocean_generated.h>",
+            "",
+        ]
+    )
+
+
+def _quoted(path: Path) -> str:
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _command(source: Source) -> list[str]:
+    """Return the compiler's command, without input and output."""
+    include = get_include()
+    folders = [source.folder, *source.folder.parents[:LEVELS]]
+    return [
+        *shlex.split(os.environ.get("CC", "cc")),
+        "-shared",
+        "-fPIC",
+        *compile_args(),
+        "-g",
+        # What 3.0 and 4.0 compile with allows these.
+        "-Wno-error=incompatible-pointer-types",
+        "-Wno-error=int-conversion",
+        f"-I{include}/ocean",
+        f"-I{include}",
+        *(part for folder in folders[:1] for part in ("-iquote", str(folder))),
+        *(part for folder in folders for part in ("-idirafter", str(folder))),
+        "-Wl,--no-undefined",
+        *shlex.split(os.environ.get(FLAGS_VARIABLE, "")),
+    ]
+
+
+@functools.cache
+def _headers() -> str:
+    """Return a hash of the headers that envs are compiled on."""
+    folder = Path(get_include())
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*.h")):
+        found.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
+    return found.hexdigest()
+
+
+@functools.cache
+def _compiler_version(compiler: str) -> str:
+    """Return the first line of what the compiler says of itself.
+
+    Raises:
+        ConfigError: it cannot be started.
+    """
+    if shutil.which(compiler) is None:
+        raise ConfigError(
+            f"there is no C compiler {compiler!r}, which envs of PufferLib are compiled with: "
+            "install gcc or clang, or set CC"
+        )
+    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.partition("\n")[0]
+
+
+def _compile(source: Source, glue: str, command: list[str]) -> bytes:
+    """Return the bytes of the library."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "glue.c").write_text(glue, encoding="utf-8")
+        library = folder / "library.so"
+        whole = [*command, str(folder / "glue.c"), "-o", str(library), "-lm", "-pthread"]
+        try:
+            done = subprocess.run(
+                whole,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=SECONDS,
+                env={**os.environ, "LC_ALL": "C"},
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise ConfigError(
+                f"{source.main}: the compiler takes longer than {SECONDS} s"
+            ) from None
+        if done.returncode:
+            raise ConfigError(_first_error(source, done.stderr))
+        return library.read_bytes()
+
+
+def _first_error(source: Source, text: str) -> str:
+    """Return one line for the first error in the output of the compiler and linker."""
+    if match := _ERROR.search(text):
+        return f"{match[1]}: {match[2]}"
+    if match := _UNDEFINED.search(text):
+        return (
+            f"{match[1] or source.main}: {match[2]} is called but defined nowhere: add the file or "
+            f"library that defines it to {FLAGS_VARIABLE}"
+        )
+    return f"{source.main}: {' '.join(text.split())[-300:] or 'the compiler failed'}"

@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Envs of PufferLib, by the path of their files: `ocean:PATH`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from puffervec.contract.native import EnvData, NativeEnv, pack_params
+from puffervec.contract.training import Training
+from puffervec.errors import ConfigError
+
+_MADE: dict[str, tuple[Any, NativeEnv]] = {}  # By path: the stamp of its files, and the env.
+
+
+def env(path: str | Path, settings: Mapping[str, Any] | None = None) -> NativeEnv:
+    """Return the C env at a path, compiled if it is new or has changed.
+
+    Args:
+        path: a folder, a binding or a header of PufferLib 3.0, 4.0 or 5.0.
+        settings: values that replace the defaults of its settings.
+
+    Raises:
+        ConfigError: it is no such env, does not compile, or has no such setting.
+    """
+    from puffervec.wings.ocean.source import locate
+
+    if settings:
+        return _Env(locate(path), settings).native()
+    where = str(Path(path).expanduser().resolve())
+    stamp, made = _MADE.get(where, (None, None))
+    if made is None or stamp != _stamp(made):
+        made = _Env(locate(path), {}).native()
+        _MADE[where] = _stamp(made), made
+    return made
+
+
+def _stamp(native: NativeEnv) -> Any:
+    """Return a value that changes with the files that an env was made of."""
+    found = []
+    for path in native.build.files:  # type: ignore[attr-defined]
+        try:
+            status = path.stat()
+            found.append((path, status.st_mtime_ns, status.st_size))
+        except OSError:
+            found.append((path, 0, 0))
+    return found
+
+
+class _Env:
+    """An env of PufferLib on its way to a NativeEnv."""
+
+    def __init__(self, source: Any, settings: Mapping[str, Any]) -> None:
+        from puffervec.wings.ocean import config
+        from puffervec.wings.ocean.compiling import library_of
+        from puffervec.wings.ocean.python_class import PythonClass
+
+        self.source = source
+        self.library = library_of(source)
+        if source.generation == 3 and source.python_class is None:
+            raise ConfigError(
+                f"{source.main}: an env of PufferLib 3.0 has its spaces in a Python class: put "
+                f"its module ({source.folder.name}.py) next to it"
+            )
+        self.python = PythonClass(source.python_class) if source.python_class else None
+        defaults = config.defaults_of(source, self.python.defaults if self.python else None)
+        self.config = config.config_class(
+            source, config.with_defaults(source.name, defaults, settings)
+        )
+        self._look = functools.lru_cache(self._look_at)
+
+    def native(self) -> NativeEnv:
+        """Return the env type."""
+        from puffervec.wings.ocean.mapping import lines, mapped
+
+        source = self.source
+        try:
+            _, facts, agents = self._look(self.config())
+        except ConfigError:  # A setting without a default: the user gives it later.
+            training, types = Training(), tuple[str, ...]()
+        else:
+            found = mapped(source.settings, agents, facts.log)
+            training = Training(
+                preset=found.preset,
+                metric=found.metric,
+                search=found.search,
+                notes=lines(found.ignored),
+            )
+            most = max(facts.policies, default=0)
+            types = tuple(f"policy{i}" for i in range(most + 1)) if most else ()
+
+        def build(config: Any) -> EnvData:
+            return self._look(config)[0]
+
+        def row_types(config: Any) -> tuple[int, ...]:
+            return tuple(self._look(config)[1].policies)
+
+        files = [*source.files, source.ini, source.python_class]
+        vars(build)["files"] = [path for path in files if path is not None]
+        return NativeEnv(
+            name=source.name,
+            config=self.config,
+            build=build,
+            shared_library=str(self.library),
+            training=training,
+            agent_types=types,
+            row_types=row_types if types else None,
+        )
+
+    def _look_at(self, config: Any) -> tuple[EnvData, Any, int]:
+        """Return the arrays that C reads for a config, what the env says, and its agents."""
+        from puffervec.wings.ocean import config as settings
+        from puffervec.wings.ocean.probing import probe
+
+        values = settings.values_of(config)
+        asked = self.python.ask(values) if self.python else None
+        params = (
+            settings.class_params(asked)
+            if asked is not None
+            else settings.settings_params({k: v for k, v in values.items() if v is not None})
+        )
+        facts = probe(self.source.name, self.library, pack_params(params))
+        params |= settings.space_params(self.source, facts, asked)
+        agents = facts.agents if asked is None else asked.agents
+        return EnvData(params), facts, agents

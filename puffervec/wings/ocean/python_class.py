@@ -1,0 +1,307 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The Python class of an env of PufferLib 3.0, asked what only it knows: spaces and settings.
+
+The class is made for one env, with a binding that records what it is given: the arrays of the rows,
+and the arguments of the env's init, which may be computed from the settings. A step of the class
+with this binding shows what it does to actions and rows.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.abc
+import importlib.util
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from puffervec.errors import ConfigError
+
+# Arguments of the classes that are not settings of the env.
+NOT_SETTINGS = frozenset(("num_envs", "buf", "seed", "render_mode"))
+
+
+class Shared:
+    """What `binding.shared` returns: a placeholder for what the env's my_shared will return."""
+
+
+@dataclass
+class Binding:
+    """A binding that records instead of calling C.
+
+    Attributes:
+        arrays: observations, actions, rewards, terminals and truncations of the first env.
+        kwargs: the arguments of its init.
+        shared_kwargs: the arguments of `shared`, or None if it was not called.
+    """
+
+    arrays: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    shared_kwargs: dict[str, Any] | None = None
+
+    def vec_init(self, *arguments: Any, **kwargs: Any) -> object:
+        """Record the rows and settings of envs with one agent each."""
+        return self._record(arguments[:5], kwargs)
+
+    env_init = vec_init
+
+    def _record(self, arrays: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+        if not self.arrays:
+            self.arrays, self.kwargs = arrays, kwargs
+        return self
+
+    def shared(self, *_: Any, **kwargs: Any) -> Shared:
+        """Record the arguments of the shared data."""
+        self.shared_kwargs = kwargs
+        return Shared()
+
+    def vectorize(self, *_: Any) -> object:
+        """Return a handle."""
+        return self
+
+    def vec_reset(self, *_: Any) -> None:
+        """Do nothing."""
+
+    vec_step = vec_close = vec_render = env_reset = env_step = env_close = env_render = vec_reset
+
+    def vec_log(self, *_: Any) -> dict[str, float]:
+        """Return the log of no episode."""
+        return {}
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse a function whose results the class needs."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ConfigError(f"its Python class calls binding.{name}, which only PufferLib has")
+
+
+@dataclass(frozen=True)
+class ClassFacts:
+    """What a Python class says of its env for some settings.
+
+    Attributes:
+        kwargs: the arguments of the C env's init.
+        shared_as: the argument that is shared data, or "".
+        shared_kwargs: the arguments of my_shared.
+        agents: number of agents per env.
+        observation: (shape, dtype, low, high) of an agent's observation.
+        action: space of an agent's action.
+        table: what each choice of each dim writes as an action; () if they are written as they are.
+        keeps: whether rewards and ends stay from step to step until C changes them.
+    """
+
+    kwargs: dict[str, Any]
+    shared_as: str
+    shared_kwargs: dict[str, Any]
+    agents: int
+    observation: tuple[tuple[int, ...], np.dtype, float, float]
+    action: spaces.Space[Any]
+    table: tuple[float, ...]
+    keeps: bool
+
+
+class PythonClass:
+    """The Python class of an env, imported on stand-ins for PufferLib's modules."""
+
+    def __init__(self, path: Path) -> None:
+        """Import the class.
+
+        Raises:
+            ConfigError: the module cannot be imported, or has no such class.
+        """
+        self.path = path
+        loader = _Loader(path)
+        name = f"pufferlib.ocean.{path.stem}.{path.stem}"
+        spec = importlib.util.spec_from_loader(name, loader)
+        assert spec is not None
+        self._module = importlib.util.module_from_spec(spec)
+        with _modules(_stand_in_modules(path, Binding())):
+            self._run(lambda: loader.exec_module(self._module))
+        found = [
+            value
+            for value in vars(self._module).values()
+            if isinstance(value, type)
+            and value.__module__ == self._module.__name__
+            and "binding" in _names_in(value)
+        ]
+        if not found:
+            raise ConfigError(f"{path}: no class there uses the binding")
+        self.kind = found[0]
+        parameters = inspect.signature(self.kind).parameters.values()
+        self.defaults = {
+            p.name: p.default
+            for p in parameters
+            if p.name not in NOT_SETTINGS and p.default is not p.empty
+        }
+        self._has = {p.name for p in parameters}
+
+    def ask(self, settings: Mapping[str, Any]) -> ClassFacts:
+        """Return what the class says of an env with these settings.
+
+        Raises:
+            ConfigError: the class refuses them, or needs a PufferLib that is compiled.
+        """
+        binding = Binding()
+        fixed = {"num_envs": 1, "seed": 0, "buf": None}
+        lists = {k: list(v) if isinstance(v, tuple) else v for k, v in settings.items()}
+        arguments = lists | {k: v for k, v in fixed.items() if k in self._has}
+        with _modules(_stand_in_modules(self.path, binding)):
+            vars(self._module)["binding"] = binding
+            env = self._run(lambda: self.kind(**arguments))
+            if len(binding.arrays) < 5:
+                raise ConfigError(f"{self.path}: its class makes no env with binding.env_init")
+            observations, actions = binding.arrays[:2]
+            space = env.single_action_space
+            table, keeps = self._step(env, binding, space)
+        low_high = env.single_observation_space
+        shared_as = [key for key, value in binding.kwargs.items() if isinstance(value, Shared)]
+        return ClassFacts(
+            kwargs={k: v for k, v in binding.kwargs.items() if k not in shared_as},
+            shared_as=shared_as[0] if shared_as else "",
+            shared_kwargs=binding.shared_kwargs or {},
+            agents=len(observations),
+            observation=(
+                observations.shape[1:] or (1,),
+                observations.dtype,
+                float(np.min(low_high.low)),
+                float(np.max(low_high.high)),
+            ),
+            action=space,
+            table=table,
+            keeps=keeps,
+        )
+
+    def _step(self, env: Any, binding: Binding, space: Any) -> tuple[tuple[float, ...], bool]:
+        """Return what each choice writes, () where it is its number, and whether rows are kept."""
+        _, actions, rewards, terminals = binding.arrays[:4]
+        sizes = (
+            [int(space.n)]
+            if isinstance(space, spaces.Discrete)
+            else [int(n) for n in space.nvec.reshape(-1)]
+            if isinstance(space, spaces.MultiDiscrete)
+            else []
+        )
+        agents = len(rewards)
+        whole = np.zeros((agents, len(sizes)), np.int64)
+        if len(sizes) == 1 and isinstance(space, spaces.Discrete):
+            whole = whole[:, 0]
+        table = []
+        rewards[:], terminals[:] = 7, 1
+        env.tick = getattr(env, "tick", 0)  # Set by reset, which draws nothing here.
+        try:
+            env.reset(seed=0) if "seed" in inspect.signature(env.reset).parameters else env.reset()
+            rewards[:], terminals[:] = 7, 1
+            if not sizes:
+                env.step(np.zeros((agents, *space.shape), np.float32))
+            for dim, size in enumerate(sizes):
+                for choice in range(size):
+                    given = whole.copy()
+                    given.reshape(agents, -1)[:, dim] = choice
+                    env.step(given)
+                    table.append(float(np.asarray(actions).reshape(agents, -1)[0, dim]))
+        except ConfigError:
+            raise
+        except Exception:  # The class does more there than move arrays: believe the rows.
+            return (), True
+        plain = [float(choice) for size in sizes for choice in range(size)]
+        return () if table == plain else tuple(table), bool(rewards[0] == 7)
+
+    def _run(self, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"{self.path}: {type(error).__name__}: {error}") from error
+
+
+class _Loader(importlib.abc.SourceLoader):
+    """Loads a module from its file, without writing bytecode next to it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def get_filename(self, fullname: str) -> str:
+        """Return the module's file."""
+        return self.path
+
+    def get_data(self, path: Any) -> bytes:
+        """Return the bytes of the file."""
+        return Path(self.path).read_bytes()
+
+
+def _names_in(kind: type) -> set[str]:
+    """Return the global names that the methods of a class use."""
+    found: set[str] = set()
+    for value in vars(kind).values():
+        if isinstance(value, types.FunctionType):
+            found |= set(value.__code__.co_names)
+    return found
+
+
+def _stand_in_modules(path: Path, binding: Binding) -> dict[str, Any]:
+    """Return the modules that an env's module imports and that are not there, by name.
+
+    These are PufferLib's, and empty ones for packages that are not installed: they draw, mostly.
+    """
+    ocean = types.ModuleType("pufferlib.ocean")
+    own = types.ModuleType(f"pufferlib.ocean.{path.stem}")
+    vars(own)["binding"] = binding
+    vars(ocean)[path.stem] = own
+    modules: dict[str, Any] = {
+        "pufferlib": importlib.import_module("puffervec.compat.pufferlib"),
+        ocean.__name__: ocean,
+        own.__name__: own,
+        "binding": binding,
+    }
+    for node in ast.walk(ast.parse(path.read_text(errors="replace"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module]
+        for name in names:
+            top = name.partition(".")[0]
+            if name.startswith("pufferlib.ocean."):
+                modules[name] = own
+            if name in modules or (top != "pufferlib" and _installed(top)):
+                continue
+            parts = name.split(".")
+            for end in range(1, len(parts) + 1):
+                modules.setdefault(".".join(parts[:end]), _Empty(".".join(parts[:end])))
+    return modules
+
+
+def _installed(package: str) -> bool:
+    return package in sys.modules or importlib.util.find_spec(package) is not None
+
+
+class _Empty(types.ModuleType):
+    """A package that is not installed: all its names are None."""
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+
+@contextmanager
+def _modules(modules: Mapping[str, Any]) -> Iterator[None]:
+    """Let imports find these modules."""
+    before = {name: sys.modules.get(name) for name in modules}
+    sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        for name, module in before.items():
+            if module is None:
+                sys.modules.pop(name, None)
+            else:
+                sys.modules[name] = module

@@ -1,0 +1,44 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""puffervec/wings/ocean/ini.py: texts by section and key, and what they mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from puffervec.errors import ConfigError
+from puffervec.wings.ocean import ini
+
+
+def test_comments_quotes_and_lists(tmp_path: Path) -> None:
+    path = tmp_path / "x.ini"
+    path.write_text(
+        "# first\n[env]\nsteps = 90_000 ; many\nname = 'a # b'\n[sweep.env.x]\nmin=1\nlong = 1,\n   2\n"
+    )
+    assert ini.read(path) == {
+        "env": {"steps": "90_000", "name": "a # b"},
+        "sweep.env.x": {"min": "1", "long": "1, 2"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("True", True), ("false", False), ("-3", -3), ("1_000", 1000), ("1e-3", 1e-3), (".5", 0.5),
+        ("1, 2, 4.5", (1, 2, 4.5)), ("[8, 16]", (8, 16)), ("auto", "auto"), ("a, b", "a, b"),
+        ("0x1", "0x1"), ("", ""),
+    ],
+)  # fmt: skip
+def test_values(text: str, value: Any) -> None:
+    found = ini.value_of(text)
+    assert found == value and type(found) is type(value)
+
+
+def test_a_line_that_is_no_setting_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.ini"
+    path.write_text("[env]\nsteps\n")
+    with pytest.raises(ConfigError, match=r"x\.ini:2: 'steps' must be"):
+        ini.read(path)

@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""puffervec/wings/ocean/mapping.py: every key of PufferLib's .ini files is mapped or has a reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from puffervec.train.config.sections import TrainConfig
+from puffervec.wings.ocean.mapping import IGNORED, SETTINGS, mapped
+
+# As default.ini and an env's file of 3.0 and of 4.0 have them.
+THREE = {
+    "base": {"package": "ocean", "env_name": "puffer_x", "rnn_name": "Recurrent"},
+    "vec": {"backend": "Multiprocessing", "num_envs": "8", "seed": "42"},
+    "env": {"num_envs": "4", "size": "11"},
+    "train": {
+        "optimizer": "muon", "learning_rate": "0.015", "anneal_lr": "True", "batch_size": "auto",
+        "update_epochs": "1", "clip_coef": "0.2", "vf_clip_coef": "0.2", "adam_beta1": "0.95",
+        "bptt_horizon": "64", "minibatch_size": "1000", "vtrace_rho_clip": "1.0",
+        "vtrace_c_clip": "0", "device": "cuda", "total_timesteps": "10_000_000", "mystery": "3",
+    },
+    "sweep": {"method": "Protein", "metric": "score"},
+    "sweep.train.gamma": {"distribution": "logit_normal", "min": "0.8", "max": "0.9999"},
+    "sweep.train.bptt_horizon": {"distribution": "uniform_pow2", "min": "16", "max": "64"},
+    "sweep.train.prio_alpha": {"distribution": "uniform", "min": "0", "max": "1"},
+}  # fmt: skip
+FOUR = {
+    "vec": {"total_agents": "4096", "num_buffers": "2", "num_threads": "16"},
+    "policy": {"hidden_size": "64", "num_layers": "2", "expansion_factor": "1"},
+    "train": {"horizon": "64", "minibatch_size": "65_536", "replay_ratio": "1.4", "eps": "1e-12"},
+    "selfplay": {"enabled": "0"},
+}
+
+
+@pytest.mark.parametrize(("sections", "agents"), [(THREE, 1), (THREE, 3), (FOUR, 1), (FOUR, 6)])
+def test_the_preset_is_a_config_of_a_run(sections: dict[str, dict[str, str]], agents: int) -> None:
+    """Also where numbers of envs and samples do not divide each other."""
+    found = mapped(sections, agents, ("score",))
+    config = TrainConfig.bare("cartpole").merged(found.preset)
+    config.check()
+    assert config.check_batch(config.vec.num_envs * agents) >= 1
+    assert config.train.optimizer == "muon"
+
+
+def test_what_keys_of_3_become() -> None:
+    found = mapped(THREE, 1, ("score",))
+    train = found.preset["train"]
+    assert (train["lr"], train["clip"], train["value_clip"], train["horizon"]) == (
+        0.015, 0.2, 0.2, 64,
+    )  # fmt: skip
+    assert found.preset["vec"]["num_envs"] == 32 and train["vtrace"] is True
+    assert found.preset["policy"] == {"memory": "lstm"}
+    assert found.metric == "env/score"
+    assert found.search == {"train.gamma": "0.8:0.9999", "train.horizon": "16/32/64"}
+    reasons = {key: reason for key, _, reason in found.ignored}
+    assert set(reasons) == {
+        "base.package", "base.env_name", "vec.backend", "vec.seed", "train.batch_size",
+        "train.adam_beta1", "train.vtrace_c_clip", "train.device", "train.mystery", "sweep.method",
+        "sweep.train.prio_alpha",
+    }  # fmt: skip
+    assert reasons["train.mystery"] == "it is unknown here" and all(reasons.values())
+
+
+def test_what_keys_of_4_become() -> None:
+    found = mapped(FOUR, 2, ())
+    assert found.preset["vec"] == {"num_envs": 2048, "num_buffers": 2}
+    assert found.preset["policy"] == {"hidden": (64,), "memory": "mingru", "memory_layers": 2}
+    assert found.preset["train"]["update_epochs"] == 1
+
+
+def test_a_file_without_training_leaves_the_usual_preset() -> None:
+    assert mapped({"env": {"size": "3"}, "vec": {"num_envs": "4"}}, 1, ()).preset == {}
+
+
+def test_no_key_is_both_mapped_and_ignored() -> None:
+    assert not SETTINGS.keys() & IGNORED.keys()

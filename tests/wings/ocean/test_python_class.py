@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""puffervec/wings/ocean/python_class.py: what only the Python class of an env of 3.0 knows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from puffervec.errors import ConfigError
+from puffervec.wings.ocean.python_class import PythonClass
+
+CLASS = """
+import gymnasium
+import numpy as np
+import nobody_has_this
+import pufferlib
+from pufferlib.ocean.maze import binding
+
+class Maze(pufferlib.PufferEnv):
+    def __init__(self, num_envs=16, size=9, agents=2, speed=0.5, buf=None, seed=0):
+        if size < 3:
+            raise pufferlib.APIUsageError("size must be at least 3")
+        self.single_observation_space = gymnasium.spaces.Box(0, 2, (size, size), np.uint8)
+        self.single_action_space = gymnasium.spaces.MultiDiscrete([3, 2])
+        self.num_agents = num_envs * agents
+        super().__init__(buf)
+        self.actions = self.actions.astype(np.float32)
+        self.state = binding.shared(maps=4)
+        self.c_envs = binding.vectorize(*[
+            binding.env_init(self.observations[:agents], self.actions[:agents],
+                self.rewards[:agents], self.terminals[:agents], self.truncations[:agents], seed + i,
+                area=size * size, state=self.state, speed=speed) for i in range(num_envs)])
+
+    def reset(self, seed=0):
+        binding.vec_reset(self.c_envs, seed)
+        return self.observations, []
+
+    def step(self, actions):
+        STEP
+        binding.vec_step(self.c_envs)
+        return self.observations, self.rewards, self.terminals, self.truncations, []
+"""
+SCALED = "self.rewards.fill(0); self.actions[:] = (actions - 1) / 4"
+
+
+def asked(folder: Path, step: str = SCALED) -> PythonClass:
+    path = folder / "maze.py"
+    path.write_text(CLASS.replace("STEP", step))
+    return PythonClass(path)
+
+
+def test_settings_rows_and_what_a_step_does_to_actions(tmp_path: Path) -> None:
+    python = asked(tmp_path)
+    assert python.defaults == {"size": 9, "agents": 2, "speed": 0.5}
+    facts = python.ask({"size": 5, "agents": 3, "speed": 0.25})
+    assert facts.kwargs == {"area": 25, "speed": 0.25}
+    assert (facts.shared_as, facts.shared_kwargs, facts.agents) == ("state", {"maps": 4}, 3)
+    assert facts.observation == ((5, 5), np.dtype(np.uint8), 0.0, 2.0)
+    assert facts.table == (-0.25, 0.0, 0.25, -0.25, 0.0)
+    assert not facts.keeps
+    assert not {"pufferlib", "nobody_has_this", "binding"} & set(sys.modules)
+
+
+def test_actions_that_are_written_as_they_are_and_rows_that_are_kept(tmp_path: Path) -> None:
+    facts = asked(tmp_path, "self.actions[:] = actions").ask({"size": 5, "agents": 1, "speed": 1.0})
+    assert facts.table == () and facts.keeps
+
+
+def test_what_the_class_refuses_and_needs(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="size must be at least 3"):
+        asked(tmp_path).ask({"size": 2})
+    path = tmp_path / "maze.py"
+    path.write_text(CLASS.replace("binding.shared(maps=4)", "binding.get_consts(2)"))
+    with pytest.raises(ConfigError, match=r"binding\.get_consts"):
+        PythonClass(path).ask({})
