@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from drive_env.entries import entries_of
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
 
@@ -40,21 +41,11 @@ def parse_kinds(text: str) -> dict[str, float]:
     >>> parse_kinds("hasty=2 timid")
     {'hasty': 2.0, 'timid': 1.0}
     """
-    if not isinstance(text, str):
-        raise ConfigError(
-            f'drive: traffic_kinds is {text!r}; it must be text like "plain=2 hasty=1 timid=1"'
-        )
-    names = list(kinds())
     weights: dict[str, float] = {}
-    for entry in text.replace(",", " ").split():
-        name, equals, number = entry.partition("=")
-        prefix = f"drive: traffic_kinds has {entry!r};"
-        if name not in names:
-            raise ConfigError(f"{prefix} the kinds are {', '.join(names)}")
-        if name in weights:
-            raise ConfigError(f"{prefix} {name} occurs twice: name it once")
+    example = "plain=2 hasty=1 timid=1"
+    for name, number, prefix in entries_of("traffic_kinds", text, "kinds", list(kinds()), example):
         try:
-            weight = float(number) if equals else 1.0
+            weight = 1.0 if number is None else float(number)
         except ValueError:
             raise ConfigError(f"{prefix} write {name}=WEIGHT, as in {name}=1") from None
         if not 0.0 < weight <= MOST:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from drive_env.entries import entries_of
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
 
@@ -47,21 +48,12 @@ def parse_ranges(text: str) -> dict[str, tuple[float, float]]:
     >>> parse_ranges("collision=-3:-0.5 lane_align=0:0.02")
     {'collision': (-3.0, -0.5), 'lane_align': (0.0, 0.02)}
     """
-    if not isinstance(text, str):
-        raise ConfigError(
-            f'drive: reward_ranges is {text!r}; it must be text like "collision=-3:-0.5 goal=0.5:1"'
-        )
     names = [term.name for term in terms()]
     ranges: dict[str, tuple[float, float]] = {}
-    for entry in text.replace(",", " ").split():
-        name, _, numbers = entry.partition("=")
-        prefix = f"drive: reward_ranges has {entry!r};"
-        if name not in names:
-            raise ConfigError(f"{prefix} the terms are {', '.join(names)}")
-        if name in ranges:
-            raise ConfigError(f"{prefix} {name} occurs twice: name it once")
+    example = "collision=-3:-0.5 goal=0.5:1"
+    for name, numbers, prefix in entries_of("reward_ranges", text, "terms", names, example):
         try:
-            low, high = (float(number) for number in numbers.split(":"))
+            low, high = (float(number) for number in (numbers or "").split(":"))
         except ValueError:
             raise ConfigError(f"{prefix} write {name}=LOW:HIGH, as in {name}=0:1") from None
         if not (math.isfinite(low) and -MOST <= low <= high <= MOST):

@@ -29,7 +29,7 @@ FLOORS = (
     ("puffervec.testing", "puffervec.torch_view", "puffervec.viewing.render"),
     ("puffervec.gym", "puffervec.pettingzoo"),
     ("puffervec.sb3", "puffervec.compat"),
-    ("puffervec.vector",),
+    ("puffervec.vector", "drive_env.entries"),
     (
         "puffervec",
         "drive_env.kinds",

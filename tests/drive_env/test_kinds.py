@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Kinds of drivers drive as they are described, and are drawn for each vehicle and episode."""
+"""Kinds of drivers drive as they are described, and are drawn for each vehicle and episode. Also of
+drive_env/entries.py, by which their weights are read.
+"""
 
 from __future__ import annotations
 
