@@ -34,8 +34,8 @@ LEAST_RASTER = 16
 LEAST_WINDOW_S, MOST_WINDOW_S = 0.2, 1000.0
 SCENES_ALLOWED = (
     f'"{DEFAULT_SCENES}", "{DEFAULT_SCENES}:N" (N from 1 to 99999), "{HELD_OUT_SCENES}", the same '
-    f'with "{STREET_SCENES}" and "{HELD_OUT_STREETS}", a folder or a file; or several of these '
-    "separated by commas, each with an optional =WEIGHT"
+    f'with "{STREET_SCENES}" and "{HELD_OUT_STREETS}", a folder, a file or a list of them (.txt); '
+    "or several of these separated by commas, each with an optional =WEIGHT"
 )
 SPLITS = ("all", "train", "validation", "test")
 
@@ -371,7 +371,8 @@ class DriveConfig:
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
     """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others;
     "streets", "streets:N" and "held-out-streets": likewise, as large as real ones; a folder of
-    scene files, or a file; or several, as "A,B" or "A=3,B=1" with weights.
+    scene files, a file, or a text file (.txt) that lists some; or several, as "A,B" or, with
+    weights, "A=3,B=1".
     """
     split: Literal["all", "train", "validation", "test"] = field(
         default="all", metadata={"python": True}

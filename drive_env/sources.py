@@ -60,6 +60,7 @@ MOST_INDEX_BYTES = 1 << 28
 FRESH_NS = 2_000_000_000
 MANY_FRESH = 32  # several threads read at least this many files
 MANY_UNKNOWN, PROBES = 1000, 256  # of more new files, this many are probed for a scene
+LIST = ".txt"  # suffix of lists of scenes
 _COUNTED = re.compile(r"(?:generated|streets):([1-9][0-9]{0,4})")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -234,6 +235,8 @@ def _items_of(name: str) -> tuple[list[Item], Path | None]:
             return _folder_items(path), None
         if is_scene_set(path):
             return _compiled_items(path), path
+        if path.is_file() and path.suffix == LIST:
+            return _listed_items(path), None
         if path.is_file() and is_record_file(path):
             return _record_items(path), None
         if path.is_file():
@@ -253,6 +256,32 @@ def _items_of(name: str) -> tuple[list[Item], Path | None]:
             f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from error
     raise SceneError(f"{name}: no such folder or file; it must be {SCENES_ALLOWED}")
+
+
+def _listed_items(path: Path) -> list[Item]:
+    """Return the scenes of a list: a text file with a file or folder per line, relative to its own.
+
+    Empty lines and those that begin with # are left out.
+
+    Raises:
+        SceneError: a line names nothing, or there is none.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise SceneError(f"{path}: is not a list of scenes: {error}") from error
+    items: list[Item] = []
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if line and not line.startswith("#"):
+            named = path.parent / line
+            if not named.exists() or named.suffix == LIST:
+                raise SceneError(
+                    f"{path}, line {number}: {line} is not a scene file or folder next to the list"
+                )
+            items += _items_of(str(named))[0]
+    if not items:
+        raise SceneError(f"{path}: it lists no scenes: write one file or folder per line")
+    return items
 
 
 def generated_items(count: int, seed: int, of_streets: bool, wide: bool = False) -> list[Item]:

@@ -502,18 +502,26 @@ def held_out(config: DriveConfig) -> DriveConfig:
     """Return the config on which a run is evaluated.
 
     Drivers under IDM are plain. A run on generated scenes is evaluated on the held-out ones, a run
-    on the split "train" on "validation", and one on placed vehicles on other placements.
+    on the split "train" on "validation", and one on placed vehicles on other placements. A run on
+    recorded and generated scenes together is evaluated on those that it has not seen: the recorded
+    ones of the split "validation" or, if it has all recorded ones, the held-out generated ones.
     """
     if config.traffic_kinds:
         config = dataclasses.replace(config, traffic_kinds="")
     if config.placements:
         seed = (config.placement_seed + HELD_OUT_SEED) % 2**31
         config = dataclasses.replace(config, placement_seed=seed)
-    kinds = [name.partition(":")[0] for name, _ in sets_of(config.scenes)]
-    if all(kind in EVALUATED_ON for kind in kinds):
-        others = dict.fromkeys(EVALUATED_ON[kind] for kind in kinds)
-        return dataclasses.replace(config, scenes=",".join(others), split="all")
-    return dataclasses.replace(config, split="validation") if config.split == "train" else config
+    names = [name for name, _ in sets_of(config.scenes)]
+    others = [name for name in names if name.partition(":")[0] not in EVALUATED_ON]
+    unseen = dict.fromkeys(
+        EVALUATED_ON[kind] for name in names if (kind := name.partition(":")[0]) in EVALUATED_ON
+    )
+    if unseen and (not others or config.split == "all"):
+        return dataclasses.replace(config, scenes=",".join(unseen), split="all")
+    if config.split == "train":
+        scenes = ",".join(others) if unseen else config.scenes
+        return dataclasses.replace(config, scenes=scenes, split="validation")
+    return config
 
 
 def seen_in_training(trained: DriveConfig, evaluated: DriveConfig) -> str:

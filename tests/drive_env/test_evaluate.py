@@ -271,7 +271,9 @@ def test_a_run_is_evaluated_on_scenes_that_it_has_not_seen(tmp_path: Path) -> No
         ("generated:50", "train", ("held-out", "all")),
         ("generated:50=2,generated", "all", ("held-out", "all")),
         (str(tmp_path), "train", (str(tmp_path), "validation")),
-        (f"{tmp_path},generated", "train", (f"{tmp_path},generated", "validation")),
+        (f"{tmp_path}=1,generated=3", "train", (str(tmp_path), "validation")),
+        (f"{tmp_path},streets:9", "all", ("held-out-streets", "all")),
+        (f"{tmp_path},streets:9", "test", (f"{tmp_path},streets:9", "test")),
         (str(tmp_path), "all", (str(tmp_path), "all")),
     ):
         found = held_out(DriveConfig(scenes=scenes, split=split))  # type: ignore[arg-type]

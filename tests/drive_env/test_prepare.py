@@ -527,6 +527,31 @@ def test_splits_are_by_name(tmp_path: Path, cache: Path, tiny_tree: MakeTree) ->
         prepare_scenes(DriveConfig(scenes=str(tmp_path / names["train"][0]), split="test"))
 
 
+def test_a_text_file_lists_scenes(tmp_path: Path, cache: Path, tiny_tree: MakeTree) -> None:
+    """They are found from any folder, and their split depends on their own names."""
+    scene = scene_from_tree(tiny_tree(), "x", "x")
+    (tmp_path / "more").mkdir()
+    for name in ("a", "b", "c", "more/d", "more/e"):
+        (tmp_path / f"{name}.bin").write_bytes(bin_bytes(scene))
+    listed = tmp_path / "train.txt"
+    listed.write_text("# the first part\nc.bin\n\n  a.bin\nmore\n")
+    found = prepare_scenes(DriveConfig(scenes=f"{listed}=1,generated:1=3"))
+    assert found.scenes.names[:4] == ["c.bin", "a.bin", "d.bin", "e.bin"]
+    weights = found.scene_weights
+    assert weights is not None and weights.tolist() == [0.25] * 4 + [3.0]
+    (own,) = sources_of(str(listed))
+    assert [item.id for item in own.items] == ["c", "a", "d", "e"]
+    for text, words in (
+        ("a.bin\nnone.bin", "train.txt, line 2: none.bin is not a scene file"),
+        ("train.txt", "line 1: train.txt is not a scene file"),
+        ("# nothing\n", "it lists no scenes"),
+        ("\udcff", "is not a list of scenes"),
+    ):
+        listed.write_bytes(text.encode("utf-8", "surrogateescape"))
+        with pytest.raises(SceneError, match=words):
+            sources_of(str(listed))
+
+
 def test_counts_of_agents_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "COUNTS_KEPT", 3)
     config = DriveConfig(scenes="generated:4")
