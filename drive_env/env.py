@@ -9,6 +9,7 @@ when an env is made; the workers map the file that `build` returns and parse not
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from puffervec.system.callers import caller
 
 if TYPE_CHECKING:
     from puffervec.contract.drawing import Drawing, State
+    from puffervec.contract.experts import Experts
     from puffervec.contract.keyboard import Keys
     from puffervec.vec.vector_env import VectorEnv
 
@@ -63,6 +65,9 @@ PRESET: dict[str, dict[str, Any]] = {
     },
     "policy": {"hidden": (128, 128), "normalize": False},
 }
+
+# Policies that come with the env (scripts/ship_driver.py writes them).
+TRAINED, DRIVER_NAME = Path(__file__).resolve().parent / "trained", "driver"
 
 # Metrics in the training log besides the columns of evaluations (csrc/drive/judge/records.h)
 RECORD_MEANINGS = {
@@ -145,6 +150,17 @@ def keys(config: DriveConfig) -> Keys:
     return keys(config)
 
 
+def experts(config: DriveConfig) -> Experts:
+    """Return how the env plays the drivers of the logs; see drive_env.experts.
+
+    Raises:
+        ConfigError: this model of motion has no inverse.
+    """
+    from drive_env.experts import experts
+
+    return experts(config)
+
+
 def evaluation() -> Evaluation:
     """Return drive_env.evaluate.evaluate.EVALUATION, imported only when it is used."""
     from drive_env.evaluate.evaluate import EVALUATION
@@ -178,5 +194,7 @@ ENV = NativeEnv(
     drawing=drawing,
     keys=keys,
     recorder=recorder,
+    experts=experts,
+    trained_policies={DRIVER_NAME: TRAINED / DRIVER_NAME},
     training=TRAINING,
 )

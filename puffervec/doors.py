@@ -14,6 +14,7 @@ it.
 | sharded   | `share_columns(name, policy, ranks)`                      | `train.tensor_parallel` |
 | ray       | `trainer_class()`                                         | `ray.address`           |
 | evaluations | `check(config)`, `evaluations(config, folder, note)`     | `eval.every_s`          |
+| reference | `terms(run, ranks)`                                       | `train.kl_to`           |
 | warpdrive | `read(path, target)`                                      | `--warpdrive`           |
 | ocean   | `env(path, settings)`                                     | `ocean:PATH`            |
 | any       | `VERB`, a `puffervec.commands.verb.Verb`                  | `puffer-train NAME`     |

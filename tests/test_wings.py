@@ -29,6 +29,7 @@ CORE_TESTS = (
 ASKING = {
     "plan": (("cartpole", "--train.plan", "arena"), "train.plan"),
     "evaluations": (("cartpole", "--eval.every-s", "5"), "eval.every_s"),
+    "reference": (("cartpole", "--train.kl-to", "runs/x"), "train.kl_to"),
     "ray": (("cartpole", "--ray", "local"), "ray.address"),
     "warpdrive": (("--warpdrive", "x.yaml"), "--warpdrive"),
     "ocean": (("ocean:x",), "ocean:PATH"),

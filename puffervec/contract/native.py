@@ -22,6 +22,7 @@ from puffervec._ffi import ffi, lib
 from puffervec.contract import env_types
 from puffervec.contract.drawing import Drawing, State
 from puffervec.contract.evaluation import Evaluation, Recorder
+from puffervec.contract.experts import Experts
 from puffervec.contract.keyboard import Keys
 from puffervec.contract.training import Training
 from puffervec.core.spec import AUTORESET_MODES, DTYPE_CODE, DTYPES, EnvSpec, read_spec
@@ -75,6 +76,10 @@ class NativeEnv:
             types have no names.
         row_types: returns the agent type of each row of an env, of all its groups in order, for a
             config; None if that may change from episode to episode.
+        experts: experts(config) returns how the env plays an expert whose actions are cloned
+            (puffervec/contract/experts.py); may raise ConfigError. None: it has none.
+        trained_policies: folders of checkpoints that come with the env, by the name that stands for
+            them wherever a run is accepted.
     """
 
     name: str
@@ -87,6 +92,8 @@ class NativeEnv:
     shared_library: str | None = None
     agent_types: tuple[str, ...] = ()
     row_types: Callable[[Any], Sequence[int]] | None = None
+    experts: Callable[[Any], Experts] | None = None
+    trained_policies: Mapping[str, Path] = field(default_factory=dict)
     training: Training = Training()
 
     def __post_init__(self) -> None:

@@ -31,7 +31,7 @@ def test_every_verb_is_listed() -> None:
 
 
 def test_flags_of_the_commands_exist() -> None:
-    assert len(COMMANDS) == 19
+    assert len(COMMANDS) == 23
     for command in COMMANDS:
         if command.startswith("torchrun "):
             launch, command = command.split("$(which ")

@@ -167,6 +167,22 @@ def test_a_joint_action_is_one_choice_among_all_combinations() -> None:
         assert not plain.parts and plain.sizes == sizes
 
 
+def test_the_inverse_of_an_action_map_finds_the_draw() -> None:
+    starts = torch.tensor([[0, 1], [2, 0]], dtype=torch.int32)
+    shifted = ActionMap(ActionSpec("multi_discrete", (3, 2), (), (), (1, -5)), CPU, torch.int64)
+    assert torch.equal(shifted.inverse(shifted(starts)), starts)
+    every = torch.arange(24, dtype=torch.int32).unsqueeze(-1)
+    for start in ((), (1, 0, -5)):
+        combined = ActionMap(ActionSpec("joint", (24,), (), (), start, PARTS), CPU, torch.int32)
+        found = combined.inverse(combined(every))
+        assert torch.equal(found, every) and found.dtype == torch.int32
+    infinite = float("inf")
+    spec = ActionSpec("continuous", (), (-2.0, -infinite, 0.0, 3.0), (4.0, infinite, infinite, 3.0))
+    drawn = torch.tensor([[0.0, 7.0, 3.0, 0.0], [0.5, -7.0, 0.0, 0.0]])
+    scaled = ActionMap(spec, CPU, torch.float64)
+    assert torch.equal(scaled.inverse(scaled(drawn)), drawn)
+
+
 @pytest.mark.parametrize("forbid", [False, True])
 @pytest.mark.parametrize("lead", [(50,), (5, 10)])
 def test_joint_log_probs_and_entropies_are_those_of_all_combinations(

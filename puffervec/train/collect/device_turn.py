@@ -152,6 +152,10 @@ class DeviceTurn(Turn):
         with self.stream.active():
             super().save_states(step, horizon)
 
+    def put_played(self, step: int, actions: Tensor, known: Tensor) -> None:
+        with self.stream.active():
+            super().put_played(step, actions, known)
+
     def launch(self) -> None:
         """See Turn: copy the rows in, compute, copy the actions out. Does not block on CUDA."""
         with self.stream.active():

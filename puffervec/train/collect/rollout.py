@@ -20,6 +20,7 @@ import torch
 
 from puffervec.train.collect.device_turn import DeviceTurn
 from puffervec.train.collect.episodes import EpisodeTracker, NumericInfos, as_records
+from puffervec.train.collect.experts import ExpertReader
 from puffervec.train.collect.storage import Slot, rows_of
 from puffervec.train.collect.turn import HostTurn, Turn
 from puffervec.train.device.device import ThreadPool, in_pieces
@@ -46,6 +47,7 @@ class Rollout:
         generator: torch.Generator,
         pool: ThreadPool,
         device_turns: bool | None = None,
+        experts: ExpertReader | None = None,
     ) -> None:
         """Prepare the turns of all halves.
 
@@ -56,9 +58,10 @@ class Rollout:
             generator: Draws the actions.
             pool: Works on the rows of a half.
             device_turns: Work as on CUDA; None for every device but a CPU.
+            experts: Reads the actions that the envs play in place of those that are drawn.
         """
         self.vec, self.slots, self.device, self.bf16 = vec, slots, device, bf16
-        self.generator, self.pool = generator, pool
+        self.generator, self.pool, self.experts = generator, pool, experts
         self.device_turns = not in_pieces(device) if device_turns is None else device_turns
         self.horizon = next(iter(slots.values())).storage.horizon
         self.turns = [self._make_turn(index) for index in range(vec.num_buffers)]
@@ -171,6 +174,8 @@ class Rollout:
         turn = self.turns[self.vec.half]
         received = time.perf_counter()
         turn.save_states(step, self.horizon)
+        if self.experts is not None and step > 0:
+            turn.put_played(step - 1, *self.experts.read(self.vec.half))
         turn.launch()
         copied = time.perf_counter()
         turn.wait()

@@ -119,6 +119,24 @@ class Turn:
         """Return when rows and policy outputs are in the storages and the actions in the slab."""
         raise NotImplementedError
 
+    def put_played(self, step: int, actions: Tensor, known: Tensor) -> None:
+        """Replace the actions of a step in the storages by those that an expert has played.
+
+        A transition without an expert's action is cut, as if the row were truncated there: it is
+        not valid, and those around it stay.
+
+        Args:
+            step: Step of the storages.
+            actions: (rows, D) of the half's only group, in the env's form, on the CPU.
+            known: (rows,) bool, whether an action is an expert's.
+        """
+        actions, known = actions.to(self.device), known.to(self.device)
+        for name, slot in self.slots.items():
+            storage, here, rows = slot.storage, (step, self.columns[name]), self.row_indices[name]
+            storage.actions[here].copy_(storage.action_map.inverse(pick(actions, rows)))
+            cut = storage.truncations[here]
+            cut.copy_(cut | ~pick(known, rows))
+
     def resend(self) -> None:
         """Put the actions of the storages' step 0 into the slab.
 

@@ -48,10 +48,23 @@ class Loss(Protocol):
             policy: the policy to train.
             spec: description of its actions.
             batch: samples of one microbatch.
-            section: settings of the algorithm. If the run schedules it, `entropy_coef` is a tensor
-                () on the device with the value of this update.
+            section: settings of the algorithm. If the run schedules them, `entropy_coef` and
+                `kl_weight` are tensors () on the device with the values of this update.
             bf16: whether to run the policy under autocast.
         """
+
+
+class LossTerm(Protocol):
+    """A term that is added to the loss of any algorithm.
+
+    Attributes:
+        figures: names of its figures, which follow those of the algorithm.
+    """
+
+    figures: tuple[str, ...]
+
+    def added_to(self, loss: Loss) -> Loss:
+        """Return a loss with this term, whose figures are those of `loss` and then its own."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +84,9 @@ class Algorithm:
             the device: reading one waits for the device.
         corrects_lag: whether the loss supports rollouts of older weights, with advantages that
             V-trace has corrected; `--ray` requires that.
+        experts: whether it learns from the actions of the env's expert
+            (puffervec/contract/experts.py), which then drives all agents: they stand in the
+            rollouts in place of the drawn actions, and transitions without one are not valid.
         search: settings that `puffer-train sweep` searches in addition to the usual ones, as in
             `puffervec.Training`; "" excludes a setting.
     """
@@ -80,6 +96,7 @@ class Algorithm:
     figures: tuple[str, ...]
     stop: Callable[[Any, Mapping[str, Tensor], int], bool] = lambda *_: False
     corrects_lag: bool = True
+    experts: bool = False
     search: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -87,7 +104,11 @@ _REGISTRY = Registry(
     "puffervec.algorithms",
     "algorithm",
     Algorithm,
-    {DEFAULT: "puffervec.train.learn.ppo:PPO", "a2c": "puffervec.train.learn.a2c:A2C"},
+    {
+        DEFAULT: "puffervec.train.learn.ppo:PPO",
+        "a2c": "puffervec.train.learn.a2c:A2C",
+        "clone": "puffervec.train.learn.clone:CLONE",
+    },
 )
 names = _REGISTRY.names
 CORRECTING = ("ppo", "a2c")  # The algorithms of this package.

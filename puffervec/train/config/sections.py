@@ -147,6 +147,14 @@ class TrainSection:
     value_coef: float = 1.0  # Coefficient of the value loss.
     entropy_coef: Schedule = 0.01
     """Coefficient of the entropy bonus: a number, or points [[agent-steps, coefficient], ...]."""
+    kl_to: str = ""
+    """Run or checkpoint with a reference policy, such as a cloned one: a KL term in the loss keeps
+    this policy close to it. Empty: none. The reference is read at each start and has no memory.
+    """
+    kl_weight: Schedule = 0.05
+    """Weight of the KL divergence from the policy to that of kl_to: a number, or points
+    [[agent-steps, weight], ...].
+    """
     scale_rewards: bool = False
     """Whether rewards are divided by the root mean square of discounted returns."""
     max_grad_norm: float = 1.0  # Largest norm of the gradient; larger ones are scaled down to it.
@@ -199,6 +207,11 @@ class TrainSection:
         )
         schedules.check("train.lr", self.lr, zero=False)
         schedules.check("train.entropy_coef", self.entropy_coef, zero=True)
+        schedules.check("train.kl_weight", self.kl_weight, zero=True)
+        if self.kl_to == "latest":
+            raise ConfigError(
+                "train.kl_to is latest: name a run, because a resumed run reads the reference again"
+            )
         if self.tensor_parallel > 1 and self.compile == "on":
             raise ConfigError(
                 "train.compile is on: the exchange between ranks cannot be compiled: set "

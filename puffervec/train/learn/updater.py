@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from puffervec.errors import ConfigError
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config import algorithms
+from puffervec.train.config.algorithms import LossTerm
 from puffervec.train.config.sections import TrainSection
 from puffervec.train.device.device import ThreadPool
 from puffervec.train.device.graphs import Recorded
@@ -80,6 +81,7 @@ def reevaluate(
     return (log_probs - storage.log_probs)[:-1].exp()
 
 
+SCHEDULED = ("entropy_coef", "kl_weight")  # Settings that the losses read in each gradient step.
 Gradients = Sequence[Tensor | None]
 
 
@@ -130,6 +132,7 @@ class Updater:
         ranks: Ranks | None = None,
         team: Ranks | None = None,
         behind: bool = False,
+        term: LossTerm | None = None,
     ) -> None:
         """Prepare the update.
 
@@ -140,21 +143,29 @@ class Updater:
             ranks: Ranks with separate rollouts, which improve one policy together.
             team: Ranks that share the columns of pictures, so they call the policy equally often.
             behind: Rollouts come from other weights than the policy's.
+            term: A term to add to the loss.
         """
         self.team = team or Ranks()
         self.algorithm = algorithms.get(section.algorithm)
         compiled = section.compile if self.team.size == 1 else "off"
-        self.loss = choose_loss(self.algorithm.loss(), compiled, storage.device, policy)
+        loss, self.figures = self.algorithm.loss(), self.algorithm.figures
+        if term is not None:
+            loss, self.figures = term.added_to(loss), (*self.figures, *term.figures)
+            compiled = "off" if compiled == "auto" else compiled
+        self.loss = choose_loss(loss, compiled, storage.device, policy)
         self.behind = behind
         self.vtrace = section.vtrace or behind
         self.ranks = ranks or Ranks()
         self.policy, self.storage, self.section = policy, storage, section
         self.bf16, self.generator = bf16, generator
-        self.entropy_coef: Tensor | None = None
         # With a schedule the losses read a tensor that changes in place, also within a graph.
-        if isinstance(section.entropy_coef, tuple):
-            self.entropy_coef = torch.zeros((), device=storage.device)
-            changed: dict[str, Any] = {"entropy_coef": self.entropy_coef}
+        self.scheduled: dict[str, Tensor] = {
+            name: torch.zeros((), device=storage.device)
+            for name in SCHEDULED
+            if isinstance(getattr(section, name), tuple)
+        }
+        if self.scheduled:
+            changed: dict[str, Any] = {**self.scheduled}
             self.section = dataclasses.replace(section, **changed)
         self.pool = pool
         self.parameters = [p for p in policy.parameters() if p.requires_grad]
@@ -197,7 +208,11 @@ class Updater:
         self._descent = Recorded(self._shared_descent, device, capture)
 
     def update(
-        self, lr: float, stop: Callable[[], bool] = lambda: False, entropy_coef: float | None = None
+        self,
+        lr: float,
+        stop: Callable[[], bool] = lambda: False,
+        entropy_coef: float | None = None,
+        kl_weight: float | None = None,
     ) -> UpdateResult:
         """Improve the policy with the rollout in the storage.
 
@@ -206,14 +221,16 @@ class Updater:
             stop: Called before each gradient step, with several ranks before each epoch; if it
                 returns true on one rank, all stop.
             entropy_coef: The current value of the section's schedule.
+            kl_weight: Likewise.
         """
         s, section = self.storage, self.section
         self.optimizer.set_lr(lr)
-        if self.entropy_coef is not None and entropy_coef is not None:
-            self.entropy_coef.fill_(entropy_coef)
+        for name, value in zip(SCHEDULED, (entropy_coef, kl_weight), strict=True):
+            if value is not None and name in self.scheduled:
+                self.scheduled[name].fill_(value)
         first = samples = self._samples(self.behind)
         explained = _explained_variance(first.returns, first.values, self.ranks)
-        figures = self.algorithm.figures
+        figures = self.figures
         sums = torch.zeros(len(figures) + 1, device=s.device)
         seen, taken, finished = 0, 0, True
         valid_samples = int(self.ranks.sums([first.count])[0])
@@ -309,17 +326,14 @@ class Updater:
         more = max(map(int, self.team.all_gather_object(len(pieces)))) - len(pieces)
         results = self.pool.map(gradients, pieces)
         results += [
-            (self._team_gradients(part.count), torch.zeros(len(self.algorithm.figures)))
-            for _ in range(more)
+            (self._team_gradients(part.count), torch.zeros(len(self.figures))) for _ in range(more)
         ]
         # In the order of the pieces, so that the sum does not depend on which thread was faster.
         grads = [
             _sum([grads[position] for grads, _ in results])
             for position in range(len(self.parameters))
         ]
-        sums = torch.stack(
-            [sums for _, sums in results] or [torch.zeros(len(self.algorithm.figures))]
-        ).sum(0)
+        sums = torch.stack([sums for _, sums in results] or [torch.zeros(len(self.figures))]).sum(0)
         return self._descend(grads, sums)
 
     def _team_gradients(self, count: int) -> Gradients:
@@ -340,7 +354,7 @@ class Updater:
     def _gradients(self, batch: Batch, count: int | Tensor) -> tuple[Gradients, Tensor]:
         # Not backward(): threads would add into the same .grad concurrently.
         loss, sums = self.loss(self.policy, self.storage.spec, batch, self.section, self.bf16)
-        if sums.shape != (len(names := self.algorithm.figures),):
+        if sums.shape != (len(names := self.figures),):
             raise ConfigError(
                 f"algorithm {self.section.algorithm}: figures of shape {list(sums.shape)}, not "
                 f"{names}"

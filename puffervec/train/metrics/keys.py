@@ -90,6 +90,8 @@ _declare(
 )
 
 _BOTH, _PPO = "with `train.algorithm ppo` and `a2c`", "with `train.algorithm ppo`"
+_ANY = "with `train.algorithm ppo`, `a2c` and `clone`"
+_CLONE, _KL = "with `train.algorithm clone`", "with `train.kl_to`"
 _declare(
     "losses/policy",
     "loss",
@@ -97,8 +99,8 @@ _declare(
     _BOTH,
     usual=True,
 )
-_declare("losses/value", "loss", "value loss", _BOTH, usual=True)
-_declare("losses/entropy", "nats", "entropy of the policy", _BOTH, usual=True)
+_declare("losses/value", "loss", "value loss", _ANY, usual=True)
+_declare("losses/entropy", "nats", "entropy of the policy", _ANY, usual=True)
 _declare(
     "losses/approx_kl",
     "nats",
@@ -111,6 +113,28 @@ _declare(
     "share of the samples",
     "samples whose probability ratio is outside the clip range",
     _PPO,
+)
+_declare(
+    "losses/cloning",
+    "nats",
+    "negative log-likelihood of the expert's actions",
+    _CLONE,
+    usual=True,
+)
+_declare(
+    "losses/accuracy",
+    "share of the samples",
+    "samples in which the policy's most likely action is the expert's; continuous: within a "
+    "twentieth of the range in all dims",
+    _CLONE,
+    usual=True,
+)
+_declare(
+    "losses/kl_to_reference",
+    "nats",
+    "KL divergence from the policy to the reference, before the weight",
+    _KL,
+    usual=True,
 )
 OTHER_FIGURES = _declare(
     f"{LOSSES}*", "mean over samples", "the figures of another algorithm", "with another algorithm"
@@ -151,6 +175,12 @@ ENTROPY_COEF = _declare(
     "charts/entropy_coef",
     "weight",
     "weight of the entropy bonus in the next update; one metric per policy where they differ",
+)
+KL_WEIGHT = _declare(
+    "charts/kl_weight",
+    "weight",
+    "weight of the KL term in the next update; one metric per policy where they differ",
+    _KL,
 )
 OVERLAP = _declare(
     "charts/overlap",

@@ -150,6 +150,24 @@ class ActionMap:
         scaled = actions.to(self.dtype) * self._scale + self._middle
         return torch.minimum(torch.maximum(scaled, self._low), self._high)
 
+    def inverse(self, actions: Tensor) -> Tensor:
+        """Return the draws (rows, D) that lead to actions of the env within its bounds.
+
+        Args:
+            actions: (rows, parts of the env's action), on the device of the map.
+        """
+        if self._combinations is not None:
+            index = torch.zeros(len(actions), dtype=torch.int64, device=actions.device)
+            firsts = self.spec.start or (0,) * len(self.spec.parts)
+            for part, (first, size) in enumerate(zip(firsts, self.spec.parts, strict=True)):
+                index = index * size + (actions[:, part] - first)
+            return index.unsqueeze(-1).to(self.spec.dtype)
+        if self.spec.discrete:
+            found = actions if self._start is None else actions - self._start
+            return found.to(self.spec.dtype)
+        scale = torch.where(self._scale != 0, self._scale, 1.0)  # 0 where both bounds are equal.
+        return ((actions.to(self.dtype) - self._middle) / scale).to(self.spec.dtype)
+
 
 def _combinations(spec: ActionSpec, device: torch.device) -> Tensor:
     """Return the env's action for each joint choice, (product, parts) int32."""

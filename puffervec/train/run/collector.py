@@ -16,8 +16,10 @@ import torch
 from puffervec.doors import policy_wrapper
 from puffervec.errors import ConfigError
 from puffervec.train.collect.ahead import Ahead, actor_of
+from puffervec.train.collect.experts import ExpertReader
 from puffervec.train.collect.rollout import Rollout, Times
 from puffervec.train.collect.storage import Slot
+from puffervec.train.config.experts import experts_of
 from puffervec.train.device.device import ThreadPool
 from puffervec.train.run.learner import Learner, new_storage
 from puffervec.train.run.setup import Setup
@@ -64,7 +66,11 @@ class Collector(Tally):
                 rows.agents,
                 policy_wrapper(rows.settings.train.plan),
             )
-        self.rollout = Rollout(vec, self.slots, setup.device, setup.bf16, actions, pool)
+        experts = experts_of(setup.run.config)
+        self.rollout = Rollout(
+            *(vec, self.slots, setup.device, setup.bf16, actions, pool),
+            experts=None if experts is None else ExpertReader(vec, experts),
+        )
         self.ahead = (
             Ahead(self.rollout, learner.policies, self._learned) if section.asynchronous else None
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -118,6 +119,14 @@ class Generators:
         return notes
 
 
+class Rates(NamedTuple):
+    """The values of a policy's schedules in an update."""
+
+    lr: float
+    entropy_coef: float
+    kl_weight: float
+
+
 @dataclasses.dataclass(frozen=True)
 class Learned:
     """The result of an update.
@@ -173,6 +182,7 @@ class Learner:
                 setup.ranks,
                 setup.team,
                 setup.behind,
+                setup.terms.get(name),
             )
         # Infinities that a policy contains by design, such as in an attention mask.
         self._constants = frozenset(self._not_finite())
@@ -187,13 +197,17 @@ class Learner:
         """Whether torch.compile affects the bytes of an update."""
         return any(isinstance(updater.loss, CompiledLoss) for updater in self.updaters.values())
 
-    def rates(self, agent_steps: int, used: float) -> dict[str, tuple[float, float]]:
-        """Return (learning rate, entropy coefficient) of the next update of each policy.
+    def rates(self, agent_steps: int, used: float) -> dict[str, Rates]:
+        """Return the rates of the next update of each policy.
 
         The arguments are those of `TrainSection.lr_at`.
         """
         return {
-            name: (section.lr_at(agent_steps, used), value_at(section.entropy_coef, agent_steps))
+            name: Rates(
+                section.lr_at(agent_steps, used),
+                value_at(section.entropy_coef, agent_steps),
+                value_at(section.kl_weight, agent_steps),
+            )
             for name, section in self._sections.items()
         }
 
@@ -209,7 +223,8 @@ class Learner:
         losses: dict[str, float] = {}
         rates, valid, finished = self.rates(agent_steps, self.ranks.broadcast_object(used)), 0, True
         for name, updater in self.updaters.items():
-            result = updater.update(rates[name][0], stop, rates[name][1])
+            own = rates[name]
+            result = updater.update(own.lr, stop, own.entropy_coef, own.kl_weight)
             prefix = LOSSES if len(self.policies) == 1 else f"{LOSSES}{name}/"
             losses |= {prefix + key: value for key, value in result.losses.items()}
             valid, finished = valid + result.valid, finished and result.finished

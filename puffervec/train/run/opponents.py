@@ -83,15 +83,15 @@ def of_config(run: RunSpec, ranks: Ranks) -> dict[str, Opponents]:
     found = {}
     for name, rows in run.rows.items():
         if places := rows.settings.role.opponent:
-            paths = _listed(name, places, run.config.log.folder, ranks)
-            parts = [_read(path, name, rows, run) for path in paths]
+            setting = f"policies.{name}.opponent"
+            paths = find_places(setting, places, run.config.log.folder, ranks)
+            parts = [read_policy(path, setting, name, rows, run) for path in paths]
             if different := [
                 path for path, part in zip(paths, parts, strict=True) if part[2] != parts[0][2]
             ]:
                 both = f"{paths[0]} and {different[0]}"
                 raise ConfigError(
-                    f"policies.{name}.opponent: the networks of {both} differ: use networks of "
-                    "one kind in a pool"
+                    f"{setting}: the networks of {both} differ: use networks of one kind in a pool"
                 )
             found[name] = Opponents(
                 tuple(part[0] for part in parts), tuple(part[1] for part in parts), parts[0][2]
@@ -154,8 +154,12 @@ def _kinds(config: TrainConfig) -> list[str]:
     return [config.policy.kind, *(config.of_policy(name).policy.kind for name in config.policies)]
 
 
-def _listed(name: str, places: Sequence[str], runs: Path, ranks: Ranks) -> list[Path]:
-    """Return the checkpoints that the setting names; the first rank resolves them for all."""
+def find_places(setting: str, places: Sequence[str], runs: Path, ranks: Ranks) -> list[Path]:
+    """Return the checkpoints that a setting names; the first rank resolves them for all.
+
+    Raises:
+        ConfigError: a place has no checkpoint.
+    """
     shared: tuple[list[str], str] = ([], "")
     if ranks.first:
         try:
@@ -164,7 +168,7 @@ def _listed(name: str, places: Sequence[str], runs: Path, ranks: Ranks) -> list[
             shared = [], str(error)
     paths, words = ranks.broadcast_object(shared)
     if words:
-        raise ConfigError(f"policies.{name}.opponent: {words}")
+        raise ConfigError(f"{setting}: {words}")
     return [Path(path) for path in paths]
 
 
@@ -178,19 +182,30 @@ def _checkpoints(place: str, runs: Path) -> list[Path]:
     return [find_checkpoint(place, runs)]
 
 
-def _read(
-    path: Path, name: str, rows: PolicyRows, run: RunSpec
+def read_policy(
+    path: Path, setting: str, name: str, rows: PolicyRows, run: RunSpec
 ) -> tuple[Tensors, dict[str, str], PolicySection]:
     """Read the policy that acts for `rows` in the run of a checkpoint.
 
+    Args:
+        path: the checkpoint.
+        setting: the setting that names it, for messages.
+        name: of the policy of this run; the other run's policy of that name is preferred.
+        rows: the rows that it acts for.
+        run: this run.
+
     Returns:
         Its weights, its source for the manifest, and the settings of its network.
+
+    Raises:
+        ConfigError: it does not act for these rows, or sees or does something else than they do.
+        CheckpointError: it cannot be read.
     """
     config, manifest = run.config, ckpt.read_manifest(path)
     if manifest["env"] != config.target or manifest["spec_hash"] != spec_hash(run.spec):
         raise ConfigError(
-            f"policies.{name}.opponent: {path} is a checkpoint of {manifest['env']} whose "
-            "observations or actions differ from those of this run"
+            f"{setting}: {path} is a checkpoint of {manifest['env']} whose observations or actions "
+            "differ from those of this run"
         )
     theirs = config_from_tables(
         manifest["config"], (config.target, *_kinds(config)), config.creator, learns=False
@@ -205,7 +220,7 @@ def _read(
     )
     if own is None or not _acts_for(acting[own], rows):
         raise ConfigError(
-            f"policies.{name}.opponent: no policy of {path} acts for the agents of {name!r}: it "
+            f"{setting}: no policy of {path} acts for the agents of {name!r}: it "
             f"has {', '.join(acting)}"
         )
     digest = manifest["files"][f"{own}.safetensors"]

@@ -22,6 +22,8 @@ from puffervec.doors import door
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train.collect.storage import refuse_large
 from puffervec.train.config import target
+from puffervec.train.config.algorithms import LossTerm
+from puffervec.train.config.experts import check_experts, played_env
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import choose_device, make_current, use_bf16
 from puffervec.train.device.ranks import Ranks, match
@@ -52,6 +54,7 @@ class Setup:
         chosen: the choices and measurements of startup.py.
         team: the ranks that share columns with this one in updates.
         opponents: the opponents that act for policies that do not learn, by policy name.
+        terms: what is added to the losses of policies, by policy name.
     """
 
     run: RunSpec
@@ -63,6 +66,7 @@ class Setup:
     chosen: startup.Chosen
     team: Ranks
     opponents: Mapping[str, Opponents] = dataclasses.field(default_factory=dict)
+    terms: Mapping[str, LossTerm] = dataclasses.field(default_factory=dict)
 
     @property
     def device(self) -> torch.device:
@@ -162,10 +166,22 @@ def set_up(
             f"policies.{mixed[0]}.opponent"
         )
     run = run.with_config(with_networks(config, opponents))
+    terms = {}
+    if any(own.settings.train.kl_to for own in run.rows.values()):
+        terms = door("reference", "train.kl_to").terms(run, ranks)
     manifest = None if found is None else found.manifest
     chosen = startup.choose(run, make_vec, policies, manifest, measure=ranks.size == 1)
     return Setup(
-        chosen.run, ranks, spec_hash, minibatches, checkpoint, folder, chosen, team, opponents
+        chosen.run,
+        ranks,
+        spec_hash,
+        minibatches,
+        checkpoint,
+        folder,
+        chosen,
+        team,
+        opponents,
+        terms,
     ), found
 
 
@@ -186,6 +202,7 @@ def _refuse(run: RunSpec, bf16: bool, policies: Mapping[str, nn.Module]) -> None
     state.check_names(rows)
     refuse_large_policies(rows, policies, device)
     try_policies(rows, policies)
+    check_experts(config, [own.settings for own in rows.values()], len(run.spec.groups))
     if any(own.settings.train.plan != "eager" for own in rows.values()):
         door("plan", "train.plan").check_plans(rows, policies, device)
 
@@ -222,7 +239,7 @@ def make_vec(config: TrainConfig, seed: int | None = None) -> VectorEnv:
     )
     return puffervec.make(
         config.creator or config.target,
-        env_kwargs=config.env,
+        env_kwargs=played_env(config),
         backend=v.backend,
         num_envs=v.num_envs,
         num_workers=v.num_workers,

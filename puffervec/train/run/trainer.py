@@ -363,11 +363,14 @@ class Trainer:
         return rates[next(iter(rates)) if policy is None else policy][0]
 
     def _rates(self) -> dict[str, float]:
-        """Return the metrics of learning rate and entropy coefficient, by policy if they differ."""
+        """Return the metrics of scheduled settings, by policy if they differ."""
         rates = self.learner.rates(self.counters.agent_steps, self._used())
         found: dict[str, float] = {}
-        for index, key in enumerate((keys.LEARNING_RATE, keys.ENTROPY_COEF)):
-            values = {f"{key}/{name}": pair[index] for name, pair in rates.items()}
+        shown = [keys.LEARNING_RATE, keys.ENTROPY_COEF]
+        if any(updater.section.kl_to for updater in self.learner.updaters.values()):
+            shown.append(keys.KL_WEIGHT)
+        for index, key in enumerate(shown):
+            values = {f"{key}/{name}": own[index] for name, own in rates.items()}
             found |= values if len(set(values.values())) > 1 else {key: next(iter(values.values()))}
         return found
 
