@@ -11,7 +11,8 @@ Workers step thousands of envs and write the results into memory shared with the
 (44, 45)
 
 Names are loaded when first used, so that `import puffervec` stays fast. Only `puffervec.train`,
-`puffervec.TorchView` and the PyTorch side of `puffervec.compat` import torch.
+`puffervec.load_policy`, `puffervec.TorchView` and the PyTorch side of `puffervec.compat` import
+torch.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from puffervec.gym.make_vec import make_vec
     from puffervec.testing.equality import EnvEquality, check_env_equal
     from puffervec.torch_view import TorchView
+    from puffervec.train import load_policy
     from puffervec.vec.backends import Multiprocessing, Serial, Threading, make
     from puffervec.vec.vector_env import VectorEnv
     from puffervec.workers.python.puffer_env import PufferEnv
@@ -57,6 +59,7 @@ _HOME = {
     "get_include": "puffervec.contract.env_types",
     "check_env_equal": "puffervec.testing.equality",
     "EnvEquality": "puffervec.testing.equality",
+    "load_policy": "puffervec.train",
 }
 
 __all__ = [
@@ -76,6 +79,7 @@ __all__ = [
     "VectorEnv",
     "check_env_equal",
     "get_include",
+    "load_policy",
     "make",
     "make_vec",
     "ocean",

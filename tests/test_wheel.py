@@ -185,6 +185,8 @@ def test_one_abi3_wheel_with_headers(wheel: Path) -> None:
         assert f"puffervec/include/{header}" in names
     assert "puffervec/include/sources.crc32" in names
     assert {"puffervec/_native.abi3.so", "puffervec/py.typed", "drive_env/py.typed"} <= {*names}
+    shipped = {str(path.relative_to(ROOT)) for path in (ROOT / "drive_env/trained").rglob("*.*")}
+    assert len(shipped) >= 4 and shipped <= {*names}
     assert {
         str(path.relative_to(ROOT))
         for package in ("puffervec", "drive_env")

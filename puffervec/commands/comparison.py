@@ -24,7 +24,7 @@ from puffervec.commands.players import (
 from puffervec.contract.evaluation import Interval, Report, Row, as_text
 from puffervec.errors import ConfigError
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import own_evaluation
+from puffervec.train.config.target import own_evaluation, trained_policy
 
 TABLE, WHO = "comparison", "driver"  # Keys of the JSON file.
 
@@ -45,7 +45,8 @@ def find_other(request: PlayerRequest, who: str, main: Player) -> Player:
     Raises: ConfigError, CheckpointError: no such baseline or run exists.
     """
     own = own_evaluation(main.config.target)
-    if who in known_baselines(main.config.target) or not (who == "latest" or Path(who).exists()):
+    is_run = who == "latest" or Path(who).exists() or trained_policy(who) is not None
+    if who in known_baselines(main.config.target) or not is_run:
         actor = baseline(main.config.target, own, who, request.seed)
         player = with_opponents(Player(main.config, actor, who), request)
         return dataclasses.replace(player, label=who)

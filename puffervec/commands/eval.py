@@ -23,6 +23,7 @@ from puffervec.commands.players import (
     find_player,
     player_fields,
     progress_of,
+    with_named_policy,
 )
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.contract.evaluation import Actor, Evaluation, Report
@@ -107,12 +108,13 @@ def parse(args: list[str]) -> EvalRequest:
         *("suite", "episodes", "seeds", "png", "draw", "json", "csv", "failures"),
         *SUITE_OPTIONS,
     )
-    return EvalRequest(
+    request = EvalRequest(
         parsed.target,
         **player_fields(parsed),
         **{name: getattr(parsed, name) for name in own},
         every=parsed.all,
     )
+    return with_named_policy(request)
 
 
 def run_evaluation(request: EvalRequest, parts: bool = True) -> None:

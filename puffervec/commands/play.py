@@ -6,7 +6,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from puffervec.commands.players import PlayerRequest, add_player, find_player, is_env, player_fields
+from puffervec.commands.players import (
+    PlayerRequest,
+    add_player,
+    find_player,
+    is_env,
+    player_fields,
+    with_named_policy,
+)
 from puffervec.commands.serving import add_server, announce, check_port
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.errors import ConfigError
@@ -35,7 +42,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 
     parsed = VERB.parse(args)
     check_port(parsed.port)
-    request = PlayerRequest(parsed.target, **player_fields(parsed))
+    request = with_named_policy(PlayerRequest(parsed.target, **player_fields(parsed)))
     if is_env(request.target) and request.baseline is None:
         request = dataclasses.replace(request, baseline="random")
     server = Server(parsed.host, parsed.port)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import puffervec.envs
 from puffervec.contract.evaluation import Actor, Evaluation, progress_to
@@ -43,6 +43,10 @@ class PlayerRequest:
     env_flags: tuple[str, ...] = ()  # --env.NAME VALUE ..., unparsed.
     opponents: tuple[str, ...] = ()  # NAME=WHO, unparsed.
     progress: bool = False  # Whether to print progress to standard error.
+    of_env: str | None = None  # The env that the run must be of, if the user named one.
+
+
+Request = TypeVar("Request", bound=PlayerRequest)
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,11 @@ def add_player(parser: Parser) -> None:
          "your own actor (puffervec.contract.evaluation.Actor)")
     flag("--opponent NAME=WHO", "let a baseline (random) or the policy of another run act in place "
          "of the policy NAME; repeatable", action="append", default=[])
-    add_code(parser)
+    add_code(
+        parser,
+        "policy of the run, if it is your own code; with an ENV: the run whose policy acts, or the "
+        "name of one that comes with the env (drive: driver)",
+    )
     flag("--seed N", "seed of envs and of sampled actions [default: %(default)s]",
          type=flags.at_least(0), default=0)
     flag("--device NAME", "device: auto, cpu, cuda or cuda:N [default: %(default)s]", default="cpu")
@@ -89,13 +97,16 @@ def add_player(parser: Parser) -> None:
     # fmt: on
 
 
-def add_code(parser: Parser) -> None:
-    """Declare --env and --policy, which name the user's code that may be imported."""
+def add_code(parser: Parser, policy: str = "policy of the run, if it is your own code") -> None:
+    """Declare --env and --policy, which name the user's code that may be imported.
+
+    Args: policy: help text of --policy.
+    """
     # fmt: off
     flag = parser.flag
     flag("--env MODULE:FACTORY", "env of the run, if it is your own code, which is imported only "
          "if you name it")
-    flag("--policy MODULE:CLASS", "policy of the run, if it is your own code")
+    flag("--policy MODULE:CLASS", policy)
     # fmt: on
 
 
@@ -111,6 +122,17 @@ def player_fields(parsed: argparse.Namespace) -> dict[str, Any]:
         "opponents": tuple(parsed.opponent),
         "progress": parsed.progress,
     }
+
+
+def with_named_policy(request: Request) -> Request:
+    """Return the request for the run that acts: `ENV --policy RUN` stands for RUN in ENV.
+
+    A value of --policy with a colon is the user's code instead.
+    """
+    env, policy = request.code or (None, None)
+    if policy is None or ":" in policy or not is_env(request.target):
+        return request
+    return dataclasses.replace(request, target=policy, code=(env, None), of_env=request.target)
 
 
 def player_words(parsed: argparse.Namespace) -> list[str]:
@@ -173,6 +195,11 @@ def _find_single(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainCon
 
         def load(checkpoint: Path) -> tuple[RunSpec, dict[str, Any]]:
             def configure_run(config: TrainConfig) -> TrainConfig:
+                if request.of_env not in (None, config.target):
+                    raise ConfigError(
+                        f"--policy {request.target} acts in {config.target}, not in "
+                        f"{request.of_env}: name a run of {request.of_env}"
+                    )
                 if request.target == "latest":
                     folder = run_folder_of(checkpoint) or checkpoint
                     note(f"latest is {folder}, a run of {config.target}")
@@ -189,7 +216,10 @@ def _find_single(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainCon
             rows = acting_rows(run)
             actor = ev.PolicyActor(acting, device, request.deterministic, request.seed, rows)
             folder = path.parent.parent if path.parent.name == CHECKPOINTS else None
-            return Player(config, actor, str(folder or path), folder, path.name, trained[-1])
+            # A policy that comes with an env is called by its name, wherever it is installed.
+            own_name = path if Path(request.target).exists() else request.target
+            label = str(folder or own_name)
+            return Player(config, actor, label, folder, path.name, trained[-1])
     own = own_evaluation(config.target)
     return Player(
         config, baseline(config.target, own, request.baseline, request.seed), request.baseline

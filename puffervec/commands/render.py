@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import io
 import itertools
 import re
@@ -27,6 +28,7 @@ from puffervec.commands.players import (
     is_env,
     player_fields,
     progress_of,
+    with_named_policy,
 )
 from puffervec.commands.plot import new_figure
 from puffervec.commands.verb import StopSignals, Verb
@@ -134,16 +136,18 @@ def parse(args: list[str]) -> RenderRequest:
     first, second = parsed.target, parsed.second
     player = player_fields(parsed)
     target, env = (first, None) if second is None else (second, first)
-    if is_env(target) and player["baseline"] is None:
-        player["baseline"] = "random"
     own = ("out", "format", "draw", "follow", "fps", "episodes", "steps")
-    return RenderRequest(
+    request = RenderRequest(
         target,
         **player,
         **{name: getattr(parsed, name) for name in own},
         env=env,
         snapshots=_parse_snapshots(parsed.snapshots),
     )
+    request = with_named_policy(request)
+    if is_env(request.target) and request.baseline is None:
+        request = dataclasses.replace(request, baseline="random")
+    return request
 
 
 def _parse_snapshots(text: str) -> tuple[int, ...]:

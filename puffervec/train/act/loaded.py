@@ -266,7 +266,8 @@ def load_policy(
     A run folder alone runs no code: a custom env or network is imported only if you name it here.
 
     Args:
-        run: Run folder, checkpoint folder (also a copied one), or "latest" for the newest run in
+        run: Run folder, checkpoint folder (also a copied one), the name of a policy that comes with
+            an env ("driver", of drive), or "latest" for the newest run in
             `runs`.
         device: cpu, cuda, cuda:N, or auto.
         seed: Seed of drawn actions, for `act(deterministic=False)`.

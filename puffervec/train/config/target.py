@@ -8,6 +8,7 @@ the learner: each refusal is a ConfigError.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -15,6 +16,7 @@ import json
 import mmap
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import puffervec.envs
@@ -73,6 +75,20 @@ def native_env(target: str) -> NativeEnv | None:
         raise ConfigError(
             f"{unknown}; or give a Gymnasium id (CartPole-v1) or module:factory"
         ) from None
+
+
+def trained_policy(name: str) -> Path | None:
+    """Return the checkpoint of a trained policy that comes with an env; None if there is none.
+
+    >>> trained_policy("no such policy")
+    """
+    for env in puffervec.envs.names():
+        # A package that cannot be loaded is reported when its env is asked for.
+        with contextlib.suppress(ConfigError):
+            folder = puffervec.envs.get(env).trained_policies.get(name)
+            if folder is not None and folder.is_dir():
+                return folder
+    return None
 
 
 def training_of(target: str) -> Training:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from puffervec.errors import CheckpointError
 from puffervec.system.folder import Folder
+from puffervec.train.config.target import trained_policy
 from puffervec.train.device import ranks
 from puffervec.train.run import provenance
 from puffervec.train.run.checkpoint import MANIFEST, newest
@@ -31,8 +32,9 @@ def find_checkpoint(
     """Return the newest complete checkpoint in `where`.
 
     Args:
-        where: a checkpoint, a run folder, or `latest` for the run in `runs` that was started or
-            resumed last.
+        where: a checkpoint, a run folder, the name of a trained policy that comes with an env (a
+            folder of that name has precedence), or `latest` for the run in `runs` that was started
+            or resumed last.
         runs: the folder of runs.
         note: called with a message for each damaged checkpoint that is skipped.
 
@@ -54,6 +56,8 @@ def find_checkpoint(
     if os.path.lexists(path / MANIFEST):
         return path
     found = newest(path / CHECKPOINTS, note) if os.path.isdir(path) else None
+    if found is None and not os.path.lexists(path):
+        found = trained_policy(str(where))
     if found is None:
         state = "has no complete checkpoint"
         if not os.path.isdir(path):
