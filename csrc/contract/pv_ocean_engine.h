@@ -320,21 +320,22 @@ static int ocean_reset(pv_block* block, const uint8_t* mask, const uint64_t* see
 
 // ---- step ----
 
-static void ocean_take_actions(pv_block* block, uint32_t index) {
+// Writes the actions of all envs where they read them: also of those that pause, which do not look.
+static void ocean_take_actions(pv_block* block) {
     const ocean_head* head = ocean_head_of(block);
     const pv_rows* rows = &block->rows[0];
     const uint32_t dims = head->sizes.dims;
-    const uint64_t count = (uint64_t)head->sizes.agents * dims, first = index * count;
-    OCEAN_ACTION* actions = head->actions + first;
+    const uint64_t count = (uint64_t)block->env_count * head->sizes.agents * dims;
+    OCEAN_ACTION* restrict actions = head->actions;
     if (rows->values) {
         for (uint64_t i = 0; i < count; i++)
-            actions[i] = (OCEAN_ACTION)rows->values[first + i];
+            actions[i] = (OCEAN_ACTION)rows->values[i];
     } else if (!head->table) {
         for (uint64_t i = 0; i < count; i++)
-            actions[i] = (OCEAN_ACTION)rows->indices[first + i];
+            actions[i] = (OCEAN_ACTION)rows->indices[i];
     } else {
         for (uint64_t i = 0; i < count; i++) {
-            const uint32_t choice = head->starts[i % dims] + (uint32_t)rows->indices[first + i];
+            const uint32_t choice = head->starts[i % dims] + (uint32_t)rows->indices[i];
             actions[i] = (OCEAN_ACTION)head->table[choice];
         }
     }
@@ -381,20 +382,22 @@ static void ocean_step_env(pv_block* block, uint32_t index) {
         ocean_clear_rows(block, index);
         return;
     }
-    if (!head->sizes.keeps)
-        ocean_clear_flags(block, index);
-    ocean_take_actions(block, index);
     pv_ocean_stream = &slot->random;
     OCEAN_STEP(block, &head->envs[index], index);
     slot->steps++;
-    const ocean_rows own = ocean_rows_at(block, index);
+    const float* rewards = head->rewards ? head->rewards : rows->rewards;
+    const OCEAN_TERMINAL* terminals =
+        head->terminals ? head->terminals : (OCEAN_TERMINAL*)(void*)rows->terminals;
     uint64_t ended = 0;
-    for (uint64_t a = 0; a < agents; a++) {
-        rows->rewards[first + a] = own.rewards[a];
-        rows->terminals[first + a] = own.terminals[a] != 0;
-        ended += rows->terminals[first + a];
-        slot->episode_return += own.rewards[a];
+    float sum = slot->episode_return;
+    for (uint64_t row = first; row < first + agents; row++) {
+        const uint8_t end = terminals[row] != 0;
+        rows->rewards[row] = rewards[row];
+        rows->terminals[row] = end;
+        ended += end;
+        sum += rewards[row];
     }
+    slot->episode_return = sum;
     slot->over = ended == agents;
     if (head->envs[index].log.n > 0)
         ocean_leave_record(block, index);
@@ -403,6 +406,14 @@ static void ocean_step_env(pv_block* block, uint32_t index) {
 
 static void ocean_step_all(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
     (void)mask, (void)seeds;
+    const ocean_sizes sizes = ocean_head_of(block)->sizes;
+    ocean_take_actions(block);
+    if (!sizes.keeps && block->env_count) { // of all envs at once, which lie next to each other
+        const ocean_rows rows = ocean_rows_at(block, 0);
+        const uint64_t count = (uint64_t)block->env_count * sizes.agents;
+        memset(rows.rewards, 0, count * sizeof(float));
+        memset(rows.terminals, 0, count * sizeof(OCEAN_TERMINAL));
+    }
     for (uint32_t env = 0; env < block->env_count; env++) {
         pv_block_at(block, env);
         ocean_step_env(block, env);
