@@ -38,6 +38,7 @@ COMMANDS = {
     "host": [],
     "latency": PAUSES,
     "limits": ["--envs", "tag_grid"],
+    "ocean": ["--num-envs", "64", "--steps-ns", "20"],
     "sps": [
         "--num-envs",
         "8",
