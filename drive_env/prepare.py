@@ -305,7 +305,7 @@ def compile_into(
             file=sys.stderr,
             flush=True,
         )
-    parts = parts_of(sources, settings, frames)
+    parts = parts_of(path, sources, settings, frames)
     if len(parts) == 1:
         parts = [dataclasses.replace(parts[0], path=path, whole=True)]
     try:
@@ -337,10 +337,13 @@ def compile_into(
     return prepared
 
 
-def parts_of(sources: Sequence[Source], settings: CompileSettings, frames: int = 0) -> list[Part]:
+def parts_of(
+    path: Path, sources: Sequence[Source], settings: CompileSettings, frames: int = 0
+) -> list[Part]:
     """Cut the scenes of each source into parts of PART scenes.
 
-    Parts are larger where there would be more than MOST_PARTS.
+    Parts are larger where there would be more than MOST_PARTS. They belong to the set of a path
+    alone: its process removes them, and another one may be compiling the same scenes.
     """
     size = max(PART, -(-sum(len(source.items) for source in sources) // MOST_PARTS))
     pieces = [
@@ -349,7 +352,7 @@ def parts_of(sources: Sequence[Source], settings: CompileSettings, frames: int =
         for at in range(0, len(source.items), size)
     ]
     return [
-        Part(n, items, set_path(["part", [item.identity for item in items]], settings, frames))
+        Part(n, items, set_path([path.stem, [item.identity for item in items]], settings, frames))
         for n, items in pieces
     ]
 

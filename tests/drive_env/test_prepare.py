@@ -285,6 +285,22 @@ def test_compiling_that_was_cut_off_goes_on(
     assert sorted(path.suffix for path in again.path.parent.iterdir()) == [".json", ".pvset"]
 
 
+def test_sets_with_the_same_scenes_are_compiled_at_the_same_time(
+    folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has parts of its own: the first to end removes them."""
+    monkeypatch.setattr(prepare, "PART", 1)
+    join = prepare.join_parts
+
+    def join_after_another(path: Path, *rest: Any) -> None:
+        monkeypatch.setattr(prepare, "join_parts", join)
+        prepare_scenes(DriveConfig(scenes=f"{folder},generated:1"))
+        join(path, *rest)
+
+    monkeypatch.setattr(prepare, "join_parts", join_after_another)
+    assert prepare_scenes(DriveConfig(scenes=str(folder))).scenes.names == ["a.json", "b.json"]
+
+
 def test_parts_without_a_usable_scene(
     tiny_tree: MakeTree, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
