@@ -214,6 +214,10 @@ class DriveConfig:
     """Reward per m/s above twice the speed that reaches the goal in time, in every step; below 0 so
     that early arrival gains nothing.
     """
+    reward_yield: float = 0.0
+    """Reward for entering a place where ways meet less than 3 s before a body that goes first
+    there, each time.
+    """
     unknown_speed_limit_mps: float = 0.0
     """Speed limit of lanes for which the scene has none; 0: no limit."""
     observe_weights: int = 0
@@ -267,6 +271,10 @@ class DriveConfig:
     controls: int = AS_PRESET
     """Number of nearest traffic lights and stop signs that an agent observes, with their stop
     lines. -1: the preset's value; driver: 4.
+    """
+    conflicts: int = 0
+    """Number of nearest places that an agent observes where its way meets that of another car,
+    cyclist or pedestrian, with the times of both and who goes first; 0 for none.
     """
     lidar_rays: int = 0
     """Rays that measure the distance to the next road edge or object, and its kind; 0 for none."""

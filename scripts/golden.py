@@ -70,18 +70,22 @@ def ensure_scenes(name: str, path: Path, anew: bool = False) -> bool:
     return True
 
 
-def record_all(steps: int = STEPS) -> dict[str, record.Shown]:
-    """Run every case with every seed in this process and return the hashes."""
+def record_all(steps: int = STEPS, only: str = "") -> dict[str, record.Shown]:
+    """Run all cases whose name contains `only` with every seed here, and return the hashes."""
     runs = {}
-    for case in cases.CASES:
+    for case in (case for case in cases.CASES if only in case.name):
         for seed in case.seeds:
             with case.make() as vec:
                 runs[record.run_name(case, seed)] = record.run(vec, case, seed, steps)
     return runs
 
 
-def regenerate(reason: str, path: Path = record.HASHES, steps: int = STEPS) -> list[str]:
+def regenerate(
+    reason: str, path: Path = record.HASHES, steps: int = STEPS, only: str = ""
+) -> list[str]:
     """Write new hashes, with the reason in the log; return the names of changed and new runs.
+
+    With `only`, runs of cases whose name does not contain it keep their hashes.
 
     Raises:
         ValueError: the reason is missing or too short.
@@ -93,7 +97,10 @@ def regenerate(reason: str, path: Path = record.HASHES, steps: int = STEPS) -> l
             'REASON="..."'
         )
     before = record.load() if path == record.HASHES and path.exists() else {"log": [], "runs": {}}
-    runs = record_all(steps)
+    recorded = record_all(steps, only)
+    names = [record.run_name(case, seed) for case in cases.CASES for seed in case.seeds]
+    kept = before["runs"] if only else {}
+    runs = {name: of for name in names if (of := recorded.get(name) or kept.get(name))}
     changed = [name for name, hashes in runs.items() if before["runs"].get(name) != hashes]
     changed += [f"{name} (gone)" for name in before["runs"] if name not in runs]
     if changed:
@@ -204,7 +211,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="steps of --check (default: %(default)s)",
     )
     flags.add_argument(
-        "--only", default="", help="for --check: only builds whose name contains this"
+        "--only",
+        default="",
+        help="only cases whose name contains this; with --check, only such builds",
     )
     options = flags.parse_args(arguments)
     if options.check:
@@ -218,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for name, path in cases.SCENES.items()
             if has_reason and ensure_scenes(name, path, options.new_scenes)
         ]
-        changed = regenerate(options.reason)
+        changed = regenerate(options.reason, only=options.only)
     except ValueError as error:
         print(f"nothing was written: {error}", file=sys.stderr)
         return 2

@@ -68,6 +68,7 @@ TESTED_TOGETHER = {
     "csrc/drive/observe/encode.c": "tests/drive_env/test_presets.py",
     "csrc/drive/block/episode.c": "tests/drive_env/test_step_twin.py",
     "csrc/drive/search/lanes.c": "tests/drive_env/test_step_twin.py",
+    "csrc/drive/search/conflicts.c": "tests/drive_env/test_conflicts.py",
     "csrc/drive/motion/logged.c": "tests/drive_env/test_judge_twin.py",
     "csrc/drive/motion/expert.c": "tests/drive_env/test_motion.py",
     "csrc/drive/motion/inverse.c": "tests/drive_env/test_motion.py",

@@ -10,7 +10,8 @@
 //   compile/   index, simplify, columns, beside: run in the learner, when scenes are compiled
 //   scene/     compiled scenes (scene), which of their objects are agents (control)
 //   search/    what is near: segments of one type (segments) or of all (roads), bodies (partners),
-//              ways along the lane graph (lanes); vectors.h has what their loops share
+//              ways along the lane graph (lanes), where they meet and who goes first there
+//              (conflicts); vectors.h has what their loops share
 //   motion/    how bodies move (models, bicycle.h, walkers), what actions mean (actions), how to
 //              follow a log (inverse, expert, logged), what moves agents (dynamics), other vehicles
 //              (followers, kinds, follow) and heights (height); all objects of a step (bodies)

@@ -151,6 +151,8 @@ typedef struct drive_agents {
     X(uint32_t, PV_U32, red_light_step, "", \
       1e9f) /* clock at the first red light that was run; 0: none */ \
     X(uint32_t, PV_U32, stop_sign_step, "", 1e9f) /* ... stop sign */ \
+    X(uint32_t, PV_U32, yields_failed, "", 1e9f)  /* entered the way of a body that went first */ \
+    X(uint32_t, PV_U32, yield_step, "", 1e9f)     /* clock at the first of them; 0: none */ \
     X(uint32_t, PV_U32, contact_object, "", \
       1e9f) /* 1 + the object of the first contact; 0: none. The rest is of it: */ \
     X(uint32_t, PV_U32, contact_driver, "", 2.0f) /* who moves that object: PV_DRIVE_BY_... */ \
@@ -195,16 +197,17 @@ typedef struct drive_outcome {
     float acceleration, jerk, lateral; // MOTION: m/s^2 along the heading, m/s^3, m/s^2 to the left
     float yaw_rate;                    // MOTION: rad/s
     int in_lane;                       // LANE: a lane is in reach
-    float lane_cos;     // LANE: of the angle between the car's direction and the lane
-    float lane_offset;  // LANE: m from its centre line, DRIVE_LANE_REACH_M without one
-    int has_limit;      // LANE: it has a speed limit
-    float over_limit;   // LANE: m/s by which the car is faster
-    int red_light;      // LIGHT: crossed a stop line at red
-    int must_stop;      // LIGHT: crossed one at which every car has to stop
-    float haste;        // m/s above HASTE times the speed that reaches the goal in time
-    float log_distance; // LOG: m
-    int logged;         // LOG: the log has a frame
-    float ttc;          // AHEAD: s to a collision with the object ahead, at most DRIVE_MOST_TTC_S
+    float lane_cos;      // LANE: of the angle between the car's direction and the lane
+    float lane_offset;   // LANE: m from its centre line, DRIVE_LANE_REACH_M without one
+    int has_limit;       // LANE: it has a speed limit
+    float over_limit;    // LANE: m/s by which the car is faster
+    int red_light;       // LIGHT: crossed a stop line at red
+    int must_stop;       // LIGHT: crossed one at which every car has to stop
+    float haste;         // m/s above HASTE times the speed that reaches the goal in time
+    float log_distance;  // LOG: m
+    int logged;          // LOG: the log has a frame
+    float ttc;           // AHEAD: s to a collision with the object ahead, at most DRIVE_MOST_TTC_S
+    int failed_to_yield; // YIELD: entered the way of a body that goes first
 } drive_outcome;
 
 #define FIELD(type, name) +1
@@ -327,6 +330,7 @@ typedef struct drive_block {
     uint32_t observed[DRIVE_BLOCK_COUNT]; // where each block starts in an observation row, in bytes
     uint32_t motion;                      // agents have DRIVE_MOTION_FIELDS
     uint32_t traffic;                     // some of them may be traffic
+    uint32_t ways;                        // the ways of bodies are laid out
     uint32_t kinds;                       // drivers of followers are of kinds that are drawn
     float kind_shares[DRIVE_KINDS];       // the sum of the shares up to each kind
     uint32_t repeats;                     // scenes may be drawn again
@@ -334,6 +338,17 @@ typedef struct drive_block {
     uint64_t played_offset;               // likewise, under expert_actions, else 0
     drive_axes axes;
 } drive_block;
+
+// A piece of the way of a body (search/conflicts.c).
+#define DRIVE_WAY_PIECES 40u
+
+typedef struct drive_way_piece {
+    float x, y, ux, uy; // its first point, m, and its direction
+    float length;       // m
+    float at;           // m along the way from the body's centre to the first point
+    uint32_t segment;   // of a lane, or DRIVE_NO_SEGMENT
+    uint32_t rule;      // DRIVE_RULE_...: what controls the traffic that has come there
+} drive_way_piece;
 
 // Rows of bodies that are not agents.
 #define DRIVE_LOGGED_ROW (-1)   // an object that follows its log
@@ -370,6 +385,11 @@ typedef struct drive_scratch {
     float* body_rows;                     // (bodies, 8)
     float* numbers;                       // (of the largest block,) before they are encoded
     uint8_t* touch;                       // (bodies,)
+    // The ways of bodies, where the layout has them:
+    drive_way_piece* pieces; // (bodies, DRIVE_WAY_PIECES)
+    uint32_t* piece_count;   // (bodies,)
+    float* way_box;          // (bodies, 4) low x and y, high x and y
+    uint32_t* body_of;       // (A,) the bodies of agents, or DRIVE_NO_SEGMENT
 } drive_scratch;
 
 // The nearest objects of a search: sorted by distance, ties by index.

@@ -76,7 +76,8 @@ const pv_drive_choice* pv_drive_choices(uint32_t* count);
 #define DRIVE_PART_LIGHT 4u  // red lights
 #define DRIVE_PART_LOG 8u    // where the log has the car
 #define DRIVE_PART_AHEAD 16u // the object that it drives towards
-#define DRIVE_PARTS 31u
+#define DRIVE_PART_YIELD 32u // those who go first where ways meet
+#define DRIVE_PARTS 63u
 
 // The reward of a step is the sum of weight * value over these terms, in this order. TERM(X, name,
 // part, unit of the value, meaning): the setting reward_<name> is the weight, value_<name> in
@@ -103,7 +104,9 @@ const pv_drive_choice* pv_drive_choices(uint32_t* count);
     TERM(X, log, DRIVE_PART_LOG, "m", \
          "distance from where the log has the car; 0 where it has no such frame") \
     TERM(X, haste, 0, "m/s", \
-         "by which the speed is above twice what reaches the goal in time; 0 once it is reached")
+         "by which the speed is above twice what reaches the goal in time; 0 once it is reached") \
+    TERM(X, yield, DRIVE_PART_YIELD, "", \
+         "1 in a step that enters the way of a body that goes first and is less than 3 s from it")
 
 #define DRIVE_REWARD_SETTING(X, name, part, unit, meaning) X(float, reward_##name, -1000, 1000)
 #define DRIVE_REWARD_NUMBER(X, name, part, unit, meaning) DRIVE_REWARD_##name,
@@ -248,6 +251,7 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(int32_t, route, 0, DRIVE_MAX_K) \
     X(float, route_step_m, 0.5, 50) \
     X(int32_t, controls, 0, DRIVE_MAX_K) \
+    X(int32_t, conflicts, 0, DRIVE_MAX_K) \
     X(int32_t, lidar_rays, 0, DRIVE_MAX_RAYS) \
     X(float, lidar_fov_deg, 1, 360) \
     X(float, lidar_range_m, 1, 500) \
@@ -471,6 +475,23 @@ DRIVE_REWARDS(, CHECK)
     X(control, yellow, "", 1.0f, 1, "") \
     X(control, green, "", 1.0f, 1, "")
 
+// Where the car's way crosses or joins that of another (search/conflicts.c).
+#define DRIVE_COLUMNS_conflict(X) \
+    X(conflict, distance, "m", 20.0f, 0, \
+      "along the way from the car's front to the shared area, below 0 within it") \
+    X(conflict, time, "s", 5.0f, 10, "to it at constant speed, at most 10") \
+    X(conflict, other_distance, "m", 20.0f, 0, "the same of the other") \
+    X(conflict, other_time, "s", 5.0f, 10, "") \
+    X(conflict, x, "m", 20.0f, 0, "where the ways meet") \
+    X(conflict, y, "m", 20.0f, 0, "") \
+    X(conflict, cos, "", 1.0f, 1, "direction in which the other gets there") \
+    X(conflict, sin, "", 1.0f, 1, "") \
+    X(conflict, joins, "", 1.0f, 1, "1: both go on along the same lane; 0: the ways cross") \
+    X(conflict, walks, "", 1.0f, 1, "1: the other is a pedestrian") \
+    X(conflict, goes, "", 1.0f, 1, "1: the car goes first") \
+    X(conflict, yields, "", 1.0f, 1, "1: the other goes first") \
+    X(conflict, unknown, "", 1.0f, 1, "1: it cannot be known who goes first")
+
 #define DRIVE_COLUMNS_ray(X) \
     X(ray, distance, "m", 50.0f, 0, "from the car's centre to the first thing that the ray meets") \
     X(ray, edge, "", 1.0f, 1, "1: that is a road edge") \
@@ -534,7 +555,8 @@ DRIVE_REWARDS(, CHECK)
     X(weight) \
     X(route) \
     X(control) \
-    X(motion)
+    X(motion) \
+    X(conflict)
 // clang-format on
 
 #define DRIVE_MOST_COLUMNS 32 // of a block
@@ -613,6 +635,7 @@ static inline int drive_is_compact(const pv_drive_config* config) {
     X(lidar, ray, DRIVE_OBJECTS, DRIVE_NUMBERS(config->lidar_rays), lidar_bound(config)) \
     X(weights, weight, DRIVE_ONE, DRIVE_NUMBERS(config->observe_weights), 1.0f) \
     X(motion, motion, DRIVE_ONE, DRIVE_NUMBERS(config->observe_motion), 4.0f) \
+    X(conflicts, conflict, DRIVE_OBJECTS, DRIVE_NUMBERS(config->conflicts), range_bound(config)) \
     X(raster, channel, DRIVE_PICTURE, config->raster, 255.0f)
 
 #define NUMBER(block, set, kind, k, bound) DRIVE_BLOCK_##block,

@@ -25,6 +25,7 @@ MORE_RATES = {
     "lane_aligned": "aligned_steps/lane_steps",
     "comfortable": "comfortable_spans/spans",
     "speeding": "speeding_steps/limit_steps",
+    "failed_to_yield": "failed_to_yield",
 }
 MEANS = {  # means, likewise
     "route_share": "route_share",

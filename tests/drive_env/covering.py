@@ -119,7 +119,12 @@ COVERING: list[dict[str, Any]] = [
         "reward_haste": -0.02,
         "reward_goal": 2.0,
     },
-    {"reward_speed_limit": -0.1, "unknown_speed_limit_mps": 5.0, "reward_red_light": -2.0},
+    {
+        "reward_speed_limit": -0.1,
+        "unknown_speed_limit_mps": 5.0,
+        "reward_red_light": -2.0,
+        "reward_yield": -1.5,
+    },
     {
         "reward_ranges": "collision=-3:0 jerk=-0.1:0 lane_align=0:1",
         "metrics": 1,
@@ -182,10 +187,11 @@ COVERING: list[dict[str, Any]] = [
         "route": 5,
         "route_step_m": 4.0,
         "controls": 3,
+        "conflicts": 3,
     },
     {"observation": "gpudrive", "row_dtype": "float16", "roads": 90, "partners": 9},
     {"observation": "far", "row_dtype": "uint8", "partner_types": 1, "observe_previous_action": 1},
-    {"observation": "driver", "dynamics": "car", "metrics": 1},
+    {"observation": "driver", "dynamics": "car", "metrics": 1, "conflicts": 6},
     {
         "segments": "spread",
         "lanes": 33,

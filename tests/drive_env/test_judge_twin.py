@@ -26,6 +26,7 @@ from tests.drive_env.test_step_twin import SlotStep
 from tests.drive_env.worlds import agents_of, lit, make_env, pose_of, random_scene, write_world
 from tests.twins import drive_judge as judge
 from tests.twins.drive import SceneTwin
+from tests.twins.drive_conflicts import Conflicts
 
 State = dict[str, np.ndarray]
 NAMES = [term.name for term in terms()]
@@ -69,6 +70,9 @@ class Judge:
                 continue
             poses = {o: pose_of(after, row) for o, row in agents_of(after, slot).items()}
             bodies = twin.bodies(int(after["slot_clock"][slot]), poses, self.config)
+            rows, clock = agents_of(after, slot), int(after["slot_clock"][slot])
+            goals = {o: (after["goal_x"][row], after["goal_y"][row]) for o, row in rows.items()}
+            self.conflicts = Conflicts(twin, bodies, clock + self.config.init_step, goals)
             poses = {o: pose_of(before, row) for o, row in agents_of(after, slot).items()}
             self.before = twin.bodies(int(after["slot_clock"][slot]) - 1, poses, self.config)
             for o, row in agents_of(after, slot).items():
@@ -123,6 +127,8 @@ class Judge:
         value["haste"] = (
             0.0 if parked or after["reached"][row] else judge.haste(new, twin.objects[o], left_s)
         )
+        moved = float(np.hypot(new[0] - old[0], new[1] - old[1]))
+        value["yield"] = float(self.conflicts.fails_to_yield(bodies.at(o), moved))
         if lane.clear and clear:
             expected = sum(self.weight(after, row, name) * value[name] for name in NAMES)
             assert reward == pytest.approx(expected, abs=2e-3, rel=1e-4), (o, clock)
@@ -386,6 +392,7 @@ def record_of(vec: VectorEnv, scenes: SceneSet, state: State, slot: int) -> dict
         "lawful": lawful.sum(),
         "path_m": part["path_sum"].sum(),
         "log_steps": log_steps.sum(),
+        "failed_to_yield": (part["yields_failed"] > 0).sum(),
         "timed_steps": part["goal_step"][log_steps > 0].sum(),
         "short_ttc": (part["short_ttc_steps"] > 0).sum(),
         "route_share": share.sum(),

@@ -106,6 +106,7 @@ def test_columns_have_names_units_and_scales() -> None:
         "m/s^2",
         "m/s^3",
         "rad",
+        "s",
     }
 
 

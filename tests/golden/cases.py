@@ -132,6 +132,7 @@ LIT_CASES: dict[str, dict[str, Any]] = {
     },
     "next goals": {"goal_behavior": "next", "next_goal_m": 12.0, "goal_radius_m": 5.0, "control": "all"},
     "boxes of 0.7": {**BEHAVIOURS, "box_scale": 0.7, "goal_behavior": "respawn", "control": "all"},
+    "conflicts": {"conflicts": 6, "reward_yield": -1.0, "control": "all"},
     "log": {"replay_log": 1, "control": "all"},
     "passes": {"scene_draws": "passes", "resample_steps": 20},
     "failed scenes again": {"replay_failed": 0.6, "resample_steps": 20, "max_steps": 15, "goal_radius_m": 8.0},

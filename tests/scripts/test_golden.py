@@ -64,6 +64,17 @@ def test_a_second_time_only_what_changed_is_logged(
     ]
 
 
+def test_only_the_named_cases_are_run_again(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    golden.regenerate("first hashes of two envs", few, 10)
+    before = record.load()["runs"]
+    changed = [cases.Case(name, name, {"episode_length": 7}) for name in ("probe", "drift")]
+    monkeypatch.setattr(cases, "CASES", [cases.BY_NAME["cartpole"], *changed])
+    assert golden.regenerate("the probe alone", few, 10, only="probe") == ["probe, seed 1"]
+    after = record.load()["runs"]
+    assert list(after) == list(before) and after["probe, seed 1"] != before["probe, seed 1"]
+    assert all(after[name] == before[name] for name in before if name != "probe, seed 1")
+
+
 @pytest.mark.parametrize("name", cases.SCENES)
 def test_scenes_are_compiled_anew_only_where_they_must(tmp_path: Path, name: str) -> None:
     path = tmp_path / "set"

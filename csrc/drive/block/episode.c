@@ -27,6 +27,7 @@
 #include "drive/scalar.h"
 #include "drive/scene/control.h"
 #include "drive/scene/scene.h"
+#include "drive/search/conflicts.h"
 #include "drive/search/lanes.h"
 #include "drive/state.h"
 #include "drive/tables.h"
@@ -215,6 +216,8 @@ static uint32_t step_agent(drive_turn* turn, uint32_t row, int out_of_time) {
     float reward = drive_judge(turn, row, drive_touches_edge(turn, row, &edges, 1), &events);
     uint32_t end = end_of_row(turn, row, events);
     *flags |= end << DRIVE_END_SHIFT;
+    if (turn->layout->ways && events & DRIVE_EVENT_GOAL)
+        drive_lay_out_way_of(turn, row); // it may have another goal
     drive_observe(turn, row);
     int terminal = end && end != DRIVE_END_CUT;
     write_flags(turn, row, reward, terminal, !terminal && (out_of_time || end), 1);

@@ -20,6 +20,8 @@
 
 #define ALIGNMENT 64
 #define ROUND 16 // arrays that vectors run over are readable up to a multiple of this
+// Numbers of the way of a body: its pieces, how many there are, and the box around them
+#define WAY_NUMBERS (DRIVE_WAY_PIECES * sizeof(drive_way_piece) / sizeof(float) + 5)
 
 static uint64_t place(uint64_t* end, uint64_t bytes) {
     uint64_t offset = pv_align_up(*end, ALIGNMENT);
@@ -61,7 +63,8 @@ static uint64_t scratch_floats(const drive_block* layout) {
     uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
     return 20 * (uint64_t)layout->bodies + 8 * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
            (2 + PV_GROUP_LANES) * (uint64_t)layout->groups + 8 * (uint64_t)layout->bodies +
-           layout->numbers;
+           layout->numbers +
+           (layout->ways ? (uint64_t)layout->bodies * WAY_NUMBERS + layout->agent_stride : 0);
 }
 
 static void place_observation(const pv_drive_config* config, drive_block* out) {
@@ -103,6 +106,7 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
     memset(out, 0, sizeof *out);
     place_observation(drive_config_of(context), out);
     drive_rewards_init(context, out);
+    out->ways = out->parts & DRIVE_PART_YIELD || out->blocks >> DRIVE_BLOCK_conflicts & 1;
     out->agents = (uint32_t)drive_config_of(context)->num_agents;
     out->agent_stride = (uint32_t)pv_align_up(out->agents, ROUND) +
                         ROUND; // a slot's vectors may run past the last row
@@ -180,7 +184,15 @@ static void place_scratch(const drive_block* layout, uint8_t* state, drive_scrat
     out->road_keys = (int32_t*)(void*)(out->close_groups + layout->groups);
     out->body_rows = (float*)(void*)(out->road_keys + PV_GROUP_LANES * (uint64_t)layout->groups);
     out->numbers = out->body_rows + 8 * bodies;
-    out->touch = (uint8_t*)(out->numbers + layout->numbers);
+    float* ways = out->numbers + layout->numbers;
+    if (layout->ways) {
+        out->pieces = (drive_way_piece*)(void*)ways;
+        out->way_box = ways + bodies * DRIVE_WAY_PIECES * sizeof(drive_way_piece) / sizeof(float);
+        out->piece_count = (uint32_t*)(void*)(out->way_box + 4 * bodies);
+        out->body_of = out->piece_count + bodies;
+        ways = (float*)(void*)(out->body_of + agents);
+    }
+    out->touch = (uint8_t*)ways;
     out->bodies.count = out->bodies.driven_count = 0;
 }
 

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: MIT
 //
 // Measures an agent's step as far as a term of the reward or the metrics need it: accelerations,
-// the lane, the log, the object ahead.
+// the lane, the log, the object ahead, those who go first.
 #include "drive/judge/measure.h"
 
 #include "drive/motion/height.h"
 #include "drive/scalar.h"
 #include "drive/scene/scene.h"
+#include "drive/search/conflicts.h"
 #include "drive/search/segments.h"
 #include "drive/state.h"
 #include "drive/tables.h"
@@ -184,6 +185,26 @@ static float time_to_collision(const drive_turn* turn, uint32_t row) {
     return closing > 0.0f ? drive_min(nearest / closing, DRIVE_MOST_TTC_S) : DRIVE_MOST_TTC_S;
 }
 
+// A car fails to yield where its front enters a shared area less than DRIVE_YIELD_S before a body
+// that goes first and has not passed yet.
+static void measure_yield(const drive_turn* turn, uint32_t row, drive_outcome* step) {
+    const drive_agents* agents = &turn->agents;
+    const float dx = agents->x[row] - turn->scratch.old_x[row],
+                dy = agents->y[row] - turn->scratch.old_y[row];
+    const float moved = drive_sqrt(dx * dx + dy * dy);
+    drive_conflict conflicts[DRIVE_MAX_K];
+    if (agents->speed[row] <= 0.0f)
+        return;
+    const uint32_t count = drive_find_conflicts(turn, row, DRIVE_MAX_K, conflicts);
+    for (uint32_t i = 0; i < count; i++) {
+        const drive_conflict* conflict = &conflicts[i];
+        const int enters = conflict->distance <= 0.0f && conflict->distance + moved > 0.0f;
+        if (enters && conflict->other_time < DRIVE_YIELD_S && !drive_has_passed(turn, conflict) &&
+            drive_goes_first(turn, conflict, 1) < 0)
+            step->failed_to_yield = 1;
+    }
+}
+
 void drive_measure(const drive_turn* turn, uint32_t row, drive_outcome* step) {
     const uint32_t parts = turn->layout->parts;
     if (parts & DRIVE_PART_MOTION)
@@ -196,4 +217,6 @@ void drive_measure(const drive_turn* turn, uint32_t row, drive_outcome* step) {
         measure_log(turn, row, step);
     if (parts & DRIVE_PART_AHEAD)
         step->ttc = time_to_collision(turn, row);
+    if (parts & DRIVE_PART_YIELD)
+        measure_yield(turn, row, step);
 }

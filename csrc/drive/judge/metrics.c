@@ -110,6 +110,8 @@ void drive_add_step(const drive_turn* turn, uint32_t row, const drive_outcome* s
     judged->peak_jerk[row] = drive_max(judged->peak_jerk[row], drive_abs(step->jerk));
     if (step->red_light && !judged->red_lights[row]++)
         judged->red_light_step[row] = turn->slot->clock;
+    if (step->failed_to_yield && !judged->yields_failed[row]++)
+        judged->yield_step[row] = turn->slot->clock;
     add_stops(turn, row, step);
     if (step->begun && !judged->contact_step[row])
         judged->contact_step[row] = turn->slot->clock;
@@ -179,6 +181,7 @@ static void add_metrics(const drive_turn* turn, uint32_t row, float* v) {
     uint32_t arrival = turn->agents.goal_step[row] ? drive_log_arrival(turn, row) : 0;
     ADD(timed_steps, arrival ? turn->agents.goal_step[row] : 0);
     ADD(log_steps, arrival);
+    ADD(failed_to_yield, judged->yields_failed[row] > 0);
 #undef ADD
 }
 

@@ -60,11 +60,12 @@
     X(peak_braking) \
     X(peak_lateral) \
     X(peak_jerk) \
-    X(logged)      /* agents whose log continues while they drive */ \
-    X(ade_m)       /* of these: mean distance from where the log has them */ \
-    X(fde_m)       /* of these: the last such distance */ \
-    X(timed_steps) /* steps to the goal, of agents that reach it and whose log does */ \
-    X(log_steps)   /* ... and steps of their log */
+    X(logged)          /* agents whose log continues while they drive */ \
+    X(ade_m)           /* of these: mean distance from where the log has them */ \
+    X(fde_m)           /* of these: the last such distance */ \
+    X(timed_steps)     /* steps to the goal, of agents that reach it and whose log does */ \
+    X(log_steps)       /* ... and steps of their log */ \
+    X(failed_to_yield) /* agents that entered the way of a body that went first */
 #define RECORD(name) DRIVE_RECORD_##name,
 
 enum {

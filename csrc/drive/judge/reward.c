@@ -159,6 +159,10 @@ static float value_haste(const drive_outcome* step) {
     return step->haste;
 }
 
+static float value_yield(const drive_outcome* step) {
+    return (float)step->failed_to_yield;
+}
+
 static float pay(const drive_turn* turn, uint32_t row, const drive_outcome* step) {
     const float* weights = weights_of(turn, row);
     const uint32_t paid = turn->layout->paid;

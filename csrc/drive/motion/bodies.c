@@ -10,6 +10,7 @@
 #include "drive/motion/followers.h"
 #include "drive/scalar.h"
 #include "drive/scene/scene.h"
+#include "drive/search/conflicts.h"
 #include "drive/search/partners.h"
 #include "drive/state.h"
 #include "drive/tables.h"
@@ -217,4 +218,6 @@ void drive_collect_bodies(drive_turn* turn) {
     }
     complete_bodies(bodies);
     drive_lay_out_bodies(turn);
+    if (turn->layout->ways)
+        drive_lay_out_ways(turn);
 }

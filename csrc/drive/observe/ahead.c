@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What lies ahead of an agent apart from cars and roads: points of the way to its goal, and the
-// nearest lights and signs.
+// What lies ahead of an agent apart from cars and roads: points of the way to its goal, the nearest
+// lights and signs, and conflicts with others.
 //
 // The way starts at the lane segment that the car is on (drive_lane_segment_at) and follows the
 // lane graph; where lanes part it takes the exit whose end is nearest to the goal, the first of
@@ -12,6 +12,7 @@
 
 #include "drive/scalar.h"
 #include "drive/scene/scene.h"
+#include "drive/search/conflicts.h"
 #include "drive/search/lanes.h"
 #include "drive/state.h"
 #include "drive/tables.h"
@@ -28,30 +29,6 @@ typedef struct place {
 
 PV_INLINE float square_to(float x, float y, float to_x, float to_y) {
     return (to_x - x) * (to_x - x) + (to_y - y) * (to_y - y);
-}
-
-// Returns the segment that follows on the way to a goal, or DRIVE_NO_SEGMENT.
-static uint32_t segment_after(const drive_scene* scene,
-                              uint32_t segment,
-                              float goal_x,
-                              float goal_y) {
-    const pv_lane* lane = &scene->lanes[scene->polyline[segment]];
-    uint32_t next = DRIVE_NO_SEGMENT;
-    float least = __builtin_inff();
-    if (segment + 1 < lane->first_segment + lane->segment_count)
-        return segment + 1;
-    for (uint32_t i = 0; i < lane->exit_count; i++) {
-        const pv_lane* exit = &scene->lanes[scene->links[lane->exits + i]];
-        uint32_t last = exit->first_segment + exit->segment_count - 1;
-        float square =
-            square_to(scene->x[last] + scene->half[last] * scene->ux[last],
-                      scene->y[last] + scene->half[last] * scene->uy[last], goal_x, goal_y);
-        if (square >= least)
-            continue;
-        least = square;
-        next = exit->first_segment;
-    }
-    return next;
 }
 
 static void put_point(const drive_pose* at, place p, float* out) {
@@ -85,7 +62,7 @@ void drive_write_route(
     for (uint32_t pieces = 0; count < k && pieces < MOST_PIECES;) {
         if (along + ahead > scene->half[s]) {
             ahead -= scene->half[s] - along;
-            s = segment_after(scene, s, goal_x, goal_y);
+            s = drive_lane_segment_towards(scene, s, goal_x, goal_y);
             if (s == DRIVE_NO_SEGMENT)
                 return;
             along = -scene->half[s];
@@ -166,4 +143,45 @@ uint32_t drive_write_controls(
         put_control(turn, &scene->controls[near->index[i]], at, out + i * DRIVE_COUNT_control);
     memset(out + count * DRIVE_COUNT_control, 0, (k - count) * DRIVE_COUNT_control * sizeof(float));
     return in_range;
+}
+
+// ---- conflicts ----
+
+static void put_conflict(const drive_turn* turn,
+                         const drive_conflict* conflict,
+                         const drive_pose* at,
+                         float* out) {
+    const drive_bodies* bodies = &turn->scratch.bodies;
+    const drive_way_piece* way =
+        turn->scratch.pieces + (uint64_t)conflict->other * DRIVE_WAY_PIECES + conflict->other_piece;
+    const int first = drive_goes_first(turn, conflict, 0);
+    const int walks = turn->scene.objects[bodies->object[conflict->other]].type == PV_PEDESTRIAN;
+    const float dx = conflict->x - at->x, dy = conflict->y - at->y;
+#define PUT(column, value) \
+    out[DRIVE_conflict_##column] = \
+        drive_clamp((value) * (1.0f / DRIVE_SCALE_conflict_##column), -at->bound, at->bound)
+    PUT(distance, conflict->distance);
+    PUT(time, conflict->time);
+    PUT(other_distance, conflict->other_distance);
+    PUT(other_time, conflict->other_time);
+    PUT(x, dx * at->cosine + dy * at->sine);
+    PUT(y, dy * at->cosine - dx * at->sine);
+    PUT(cos, way->ux * at->cosine + way->uy * at->sine);
+    PUT(sin, way->uy * at->cosine - way->ux * at->sine);
+    PUT(joins, conflict->joins ? 1.0f : 0.0f);
+    PUT(walks, walks ? 1.0f : 0.0f);
+    PUT(goes, first > 0 ? 1.0f : 0.0f);
+    PUT(yields, first < 0 ? 1.0f : 0.0f);
+    PUT(unknown, first == 0 ? 1.0f : 0.0f);
+#undef PUT
+}
+
+void drive_write_conflicts(
+    const drive_turn* turn, uint32_t row, const drive_pose* at, uint32_t k, float* out) {
+    drive_conflict conflicts[DRIVE_MAX_K];
+    const uint32_t count = drive_find_conflicts(turn, row, k, conflicts);
+    for (uint32_t i = 0; i < count; i++)
+        put_conflict(turn, &conflicts[i], at, out + i * DRIVE_COUNT_conflict);
+    memset(out + count * DRIVE_COUNT_conflict, 0,
+           (k - count) * DRIVE_COUNT_conflict * sizeof(float));
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What lies ahead of a car: the way to its goal, lights and signs.
+// What lies ahead of a car: the way to its goal, lights and signs, conflicts with others.
 #pragma once
 
 #include "drive/state.h"
@@ -12,3 +12,6 @@ void drive_write_route(
 // Writes the k nearest lights and signs, and returns how many are within the range.
 uint32_t drive_write_controls(
     const drive_turn* turn, const drive_pose* at, uint32_t k, float* out, drive_near* near);
+// Writes the k nearest conflicts on the agent's way.
+void drive_write_conflicts(
+    const drive_turn* turn, uint32_t row, const drive_pose* at, uint32_t k, float* out);

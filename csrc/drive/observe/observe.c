@@ -338,6 +338,10 @@ static void write_controls(drive_look* look, float* out) {
                       in_range);
 }
 
+static void write_conflicts(drive_look* look, float* out) {
+    drive_write_conflicts(look->turn, look->row, &look->at, look->k, out);
+}
+
 static void write_lidar(drive_look* look, float* out) {
     drive_write_lidar(look->turn, look->row, &look->at, out);
 }

@@ -65,6 +65,29 @@ uint32_t drive_lane_segment_after(const drive_turn* turn,
     return scene->lanes[scene->links[lane->exits + exit]].first_segment;
 }
 
+uint32_t drive_lane_segment_towards(const drive_scene* scene,
+                                    uint32_t segment,
+                                    float goal_x,
+                                    float goal_y) {
+    const pv_lane* lane = &scene->lanes[scene->polyline[segment]];
+    uint32_t next = DRIVE_NO_SEGMENT;
+    float least = __builtin_inff();
+    if (segment + 1 < lane->first_segment + lane->segment_count)
+        return segment + 1;
+    for (uint32_t i = 0; i < lane->exit_count; i++) {
+        const pv_lane* exit = &scene->lanes[scene->links[lane->exits + i]];
+        const uint32_t last = exit->first_segment + exit->segment_count - 1;
+        const float x = scene->x[last] + scene->half[last] * scene->ux[last],
+                    y = scene->y[last] + scene->half[last] * scene->uy[last];
+        const float square = (goal_x - x) * (goal_x - x) + (goal_y - y) * (goal_y - y);
+        if (square >= least)
+            continue;
+        least = square;
+        next = exit->first_segment;
+    }
+    return next;
+}
+
 int drive_next_goal(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
     const drive_scene* scene = &turn->scene;

@@ -24,6 +24,12 @@ uint32_t drive_lane_segment_after(const drive_turn* turn,
                                   uint32_t segment,
                                   uint32_t step,
                                   uint32_t draws);
+// Returns the segment that follows on the way to a goal, or DRIVE_NO_SEGMENT. Where a lane has
+// several exits, the way takes the one whose end is nearest to the goal, the first of equals.
+uint32_t drive_lane_segment_towards(const drive_scene* scene,
+                                    uint32_t segment,
+                                    float goal_x,
+                                    float goal_y);
 // Returns which share of the shortest way from its start to its goal an agent has covered, up to
 // the point of the way nearest to it; below 0 where no way along the lanes leads to the goal.
 float drive_way_share(const drive_turn* turn, uint32_t row);
