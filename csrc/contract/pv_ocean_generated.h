@@ -7,6 +7,7 @@
 // OCEAN_GENERATION (3, 4 or 5) and OCEAN_FOLDER, and if needed:
 //
 //     OCEAN_HAS_RNG   the env's struct has a member rng
+//     OCEAN_RANDOM    see host.h
 //     OCEAN_MASKS     the env writes action masks (5.0)
 //     OCEAN_OBS_T     see pufferenv.h
 //

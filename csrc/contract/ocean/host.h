@@ -135,6 +135,10 @@ static inline void pv_ocean_free(void* pointer) {
 #define free(pointer) pv_ocean_free(pointer)
 #define rand() pv_ocean_rand()
 #define srand(seed) pv_ocean_srand(seed)
+#ifdef OCEAN_RANDOM // the env calls random(), which in glibc is rand(), and defines none of its own
+#define random() ((long)pv_ocean_rand())
+#define srandom(seed) pv_ocean_srand(seed)
+#endif
 #define fopen(path, mode) pv_ocean_open(path, mode)
 #define exit(code) pv_ocean_stop(__FILE__, __LINE__, "exit(" #code ")")
 #define abort() pv_ocean_stop(__FILE__, __LINE__, "abort()")

@@ -71,6 +71,8 @@ def _glue(source: Source) -> str:
     }
     if re.search(r"\b(int|unsigned|uint\w*|long)\s+(int\s+)?rng\s*;", code):
         defines["OCEAN_HAS_RNG"] = ""
+    if re.search(r"\brandom\(\s*\)", code):
+        defines["OCEAN_RANDOM"] = ""
     if source.generation == 5:
         # The first headers of 5.0 define obs_t below the include, and cast.
         below = re.split(r"#\s*include\s*[<\"][^>\"]*pufferenv\.h", main, maxsplit=1)[-1]
@@ -80,6 +82,8 @@ def _glue(source: Source) -> str:
         if re.search(r"\baction_mask\b(?!\s*=\s*NULL)", code):
             defines["OCEAN_MASKS"] = ""
     text = _INCLUDE.sub(r"\1<\2.h>", read(source.main))
+    if source.generation == 4:
+        text = text.replace("<env_binding.h>", "<vecenv.h>")
     return "\n".join(
         [
             *(f"#define {name} {value}".rstrip() for name, value in defines.items()),
@@ -100,7 +104,7 @@ def _quoted(path: Path) -> str:
 def _command(source: Source) -> list[str]:
     """Return the compiler's command, without input and output."""
     include = get_include()
-    folders = [source.folder, *source.folder.parents[:LEVELS]]
+    above = source.folder.parents[:LEVELS]
     return [
         *shlex.split(os.environ.get("CC", "cc")),
         "-shared",
@@ -112,8 +116,9 @@ def _command(source: Source) -> list[str]:
         "-Wno-error=int-conversion",
         f"-I{include}/ocean",
         f"-I{include}",
-        *(part for folder in folders[:1] for part in ("-iquote", str(folder))),
-        *(part for folder in folders for part in ("-idirafter", str(folder))),
+        "-iquote",  # Before ours, which may have the same names; gcc drops it if it comes again.
+        str(source.folder),
+        *(part for folder in above for part in ("-idirafter", str(folder))),
         "-Wl,--no-undefined",
         *shlex.split(os.environ.get(FLAGS_VARIABLE, "")),
     ]

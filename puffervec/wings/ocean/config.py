@@ -26,7 +26,10 @@ from puffervec.wings.ocean.probing import Facts
 from puffervec.wings.ocean.python_class import ClassFacts
 from puffervec.wings.ocean.source import Source
 
-_ASKED = re.compile(r'\b(?:dict_get(?:_str|_unsafe)?|dict_find|unpack)\s*\(\s*\w+\s*,\s*"(\w+)"')
+# Not from the settings of a vectorizer, which my_vec_init also gets.
+_ASKED = re.compile(
+    r'\b(?:dict_get(?:_str|_unsafe)?|dict_find|unpack)\s*\(\s*(?!vec)\w+\s*,\s*"(\w+)"'
+)
 MOST_AXES = 3
 
 

@@ -24,6 +24,7 @@ GENERATIONS = {"env_binding": 3, "vecenv": 4, "pufferenv": 5}
 LEVELS = 5  # Folders above the env in which its includes and settings are looked for.
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', re.DOTALL)
+_DICT = re.compile(r"\bmy_init\s*\([^)]*\bDict\s*\*")
 _SOURCES = (".h", ".c")
 
 
@@ -86,7 +87,8 @@ def generation_of(code: str) -> int | None:
     """Return the generation whose header C code includes, or None."""
     for path in includes(code):
         if (generation := GENERATIONS.get(Path(path).stem)) and path.endswith(".h"):
-            return generation
+            # The first bindings of 4.0 include the header's name of 3.0.
+            return 4 if generation == 3 and _DICT.search(without_comments(code)) else generation
     return None
 
 

@@ -34,6 +34,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     """A cache of this module, so that libraries are compiled."""
     folder = tmp_path_factory.getbasetemp() / "ocean_cache"
     monkeypatch.setenv("PUFFERVEC_CACHE", str(folder))
+    monkeypatch.setenv("PUFFERVEC_OCEAN_FLAGS", "-O1")  # Compiles in half the time.
     return folder
 
 
@@ -81,6 +82,7 @@ def env(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     """The game in each generation, with its number."""
     patch = pytest.MonkeyPatch()
     patch.setenv("PUFFERVEC_CACHE", str(tmp_path_factory.getbasetemp() / "ocean_cache"))
+    patch.setenv("PUFFERVEC_OCEAN_FLAGS", "-O1")
     folder = dice.write(tmp_path_factory.mktemp(f"dice{request.param}"), request.param)
     yield request.param, folder, puffervec.ocean(folder)
     patch.undo()
@@ -303,6 +305,22 @@ Env* my_vec_init(int* count, int* starts, int* counts, Dict* vec_kwargs, Dict* k
         assert vec.step([2] * 8)[1].tolist() == [2.0] * 8
 
 
+def test_the_first_bindings_of_4(tmp_path: Path) -> None:
+    """They include 3.0's header, name types otherwise, and have double actions and no rng."""
+    folder = dice.write(tmp_path, 4)
+    code = (folder / "binding.c").read_text().replace("vecenv.h", "env_binding.h")
+    words = "OBS_TYPE FLOAT\n#define ACT_TYPE DOUBLE"
+    (folder / "binding.c").write_text(code.replace("OBS_TENSOR_T FloatTensor", words))
+    header = folder / "dice.h"
+    code = header.read_text().replace("float* actions", "double* actions")
+    header.write_text(code.replace("unsigned int rng;", ""))
+    assert source.locate(folder).generation == 4
+    with puffervec.make(puffervec.ocean(folder), backend="serial") as vec:
+        game = Game(4, 3, 2, 4, 0.25)
+        np.testing.assert_array_equal(vec.reset(seed=3)[0], game.rows)
+        np.testing.assert_array_equal(vec.step([2, 1])[0], game.step(np.array([2, 1]), 1.0)[0])
+
+
 def test_assets_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the program ran at the root of the env's repository."""
     folder = dice.write(
@@ -315,6 +333,17 @@ def test_assets_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     with puffervec.make(puffervec.ocean(folder), backend="serial") as vec:
         assert vec.reset(seed=0)[0][0, 3] == 65
+
+
+@pytest.mark.parametrize("name", ["env.h", "settings.h", "config.h"])
+def test_an_env_may_have_headers_of_any_name(tmp_path: Path, name: str) -> None:
+    """Next to it, also of the name of one of ours, and at the root of its repository."""
+    folder = dice.write(
+        tmp_path / "repository", 4, more=f'#include "{name}"', setup="env->bonus = OWN;"
+    )
+    (folder.parent if name == "config.h" else folder).joinpath(name).write_text("#define OWN 12")
+    with puffervec.make(puffervec.ocean(folder), backend="serial") as vec:
+        assert vec.reset(seed=0)[0][0, 3] == 12
 
 
 def test_settings_that_are_lists_and_texts(tmp_path: Path) -> None:
