@@ -21,7 +21,7 @@ import puffervec
 from drive_env.config import DriveConfig
 from drive_env.evaluate.evaluate import evaluate, held_out
 from drive_env.generate.generate import generate_scene
-from drive_env.generate.place import LATERAL_MPS2, place
+from drive_env.generate.place import LATERAL_MPS2, LEVEL_M, place
 from drive_env.generate.streets import street_scene
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes.json_scene import tree_of
@@ -46,18 +46,20 @@ def check(scene: Scene) -> None:
         for item in scene.objects
     ]
     boxes = [corners(*car) for car in cars]
-    for one, other in itertools.combinations(boxes, 2):
-        if np.hypot(*(one.mean(axis=0) - other.mean(axis=0))) < 12:
-            assert gap(one, other) > 0
-    edges = [road.points_m[:, :2] for road in scene.roads if road.type == "road_edge"]
-    starts, ends = (
-        np.concatenate(half) for half in ([e[:-1] for e in edges], [e[1:] for e in edges])
-    )
-    centres = np.array([car[:2] for car in cars])
-    apart = np.linalg.norm((starts + ends)[:, None] / 2 - centres, axis=2)
-    near = apart < 10 + np.linalg.norm(ends - starts, axis=1)[:, None]
+    centres = np.array([item.position_m[0] for item in scene.objects])
+    for one, other in itertools.combinations(range(len(cars)), 2):
+        across = centres[one] - centres[other]
+        if np.hypot(*across[:2]) < 12 and abs(across[2]) < LEVEL_M:
+            assert gap(boxes[one], boxes[other]) > 0
+    edges = [road.points_m for road in scene.roads if road.type == "road_edge"]
+    starts = np.concatenate([points[:-1] for points in edges])
+    ends = np.concatenate([points[1:] for points in edges])
+    apart = (starts + ends)[:, None] / 2 - centres
+    reach_m = 10 + np.linalg.norm(ends - starts, axis=1)[:, None]
+    same_level = np.abs(apart[..., 2]) < LEVEL_M
+    near = (np.linalg.norm(apart[..., :2], axis=2) < reach_m) & same_level
     for edge, car in np.argwhere(near):
-        assert not segment_in_box(starts[edge], ends[edge], cars[car], 0.0)
+        assert not segment_in_box(starts[edge, :2], ends[edge, :2], cars[car], 0.0)
     reach = Ways(scene)
     for item in scene.objects:
         assert item.moves and item.valid.tolist() == [True] + [False] * (scene.frame_count - 1)
