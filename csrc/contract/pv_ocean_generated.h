@@ -570,7 +570,10 @@ int pv_ocean_probe(const pv_params* params, ocean_facts* facts, unsigned seconds
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        signal(SIGALRM, SIG_DFL);
+        // A handler of this process would print its stack for a crash that is only reported.
+        const int fatal[] = {SIGALRM, SIGABRT, SIGSEGV, SIGFPE, SIGBUS, SIGILL};
+        for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+            signal(fatal[i], SIG_DFL);
         alarm(seconds);
         ocean_report(params, ends[1]);
     }

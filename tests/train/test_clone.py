@@ -123,6 +123,7 @@ def test_a_device_takes_them_too(small: Small) -> None:
         assert torch.equal(one, other)
 
 
+@pytest.mark.slow
 def test_it_learns_and_the_run_is_one_like_any_other(
     small: Small, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,6 +25,7 @@ from puffervec.train.learn.samples import Batch
 from puffervec.train.policies.distributions import ActionSpec
 from puffervec.train.policies.registry import build_policy
 from puffervec.wings.reference.divergence import DivergenceTerm, divergence
+from tests.helpers import slow_but
 from tests.train.fakes import group
 from tests.train.test_updater import SPEC, filled_storage
 
@@ -112,7 +113,7 @@ def kl_after(config: TrainConfig) -> tuple[list[float], list[torch.Tensor]]:
         return found, [part.clone() for part in trainer.policies["default"].parameters()]
 
 
-@pytest.mark.parametrize("memory", ["none", "mingru"])
+@pytest.mark.parametrize("memory", slow_but(["none"], ["none", "mingru"]))
 def test_a_weight_keeps_a_policy_near(small: Small, reference: Path, memory: str) -> None:
     """A policy may have memory; its reference has none."""
     config = small(
@@ -136,6 +137,7 @@ def test_without_weight_nothing_changes(small: Small, reference: Path) -> None:
     assert all(torch.equal(one, other) for one, other in zip(found, wanted, strict=True))
 
 
+@pytest.mark.slow
 def test_the_weight_follows_its_schedule(small: Small, reference: Path) -> None:
     """In a resumed run too, which reads the reference again."""
     points = [[0, 2.0], [300, 0.0]]

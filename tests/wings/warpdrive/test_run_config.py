@@ -301,7 +301,7 @@ def test_an_env_of_ones_own_is_named_beside_the_file(tmp_path: Path) -> None:
         (changed(GRID, "policy.shared.to_train", False), "none of the policies has to_train"),
         (
             changed(GRID, "policy.shared.algorithm", "DDPG"),
-            "policy.shared.algorithm is 'DDPG': known are A2C, PPO",
+            "policy.shared.algorithm is 'DDPG': known are A2C, CLONE, PPO",
         ),
         (changed(GRID, "policy.shared.lr", "fast"), "policy.shared.lr is 'fast'"),
         (
