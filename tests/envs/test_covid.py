@@ -297,7 +297,6 @@ def test_utility_may_be_logarithmic_or_linear(tmp_path: Path) -> None:
     assert seen.steps == 60
 
 
-@pytest.mark.slow
 def test_changes_of_600_days_ago_leave_the_filters(tmp_path: Path) -> None:
     """The synthetic data have none so early; these change every day."""
     levels = np.random.default_rng(2).integers(1, 11, (600, STATES), np.uint8)

@@ -52,7 +52,6 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         rundir.new_run_folder(LogSection(folder=tmp_path / "file"), "probe", 1)
 
 
-@pytest.mark.slow
 def test_one_trainer_per_folder(tmp_path: Path) -> None:
     """A second process is refused with the first one's pid; when the first is killed, the folder is
     free again.

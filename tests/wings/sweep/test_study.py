@@ -70,7 +70,6 @@ def lines(out: str) -> list[Any]:
 KINDS = ["journal", "sqlite", "server"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", slow_but(["journal"], KINDS))
 def test_two_processes_share_the_trials(kind: str, tmp_path: Path) -> None:
     workers = [start(kind, tmp_path, 6, 0.05) for _ in range(2)]
@@ -84,7 +83,6 @@ def test_two_processes_share_the_trials(kind: str, tmp_path: Path) -> None:
     assert sorted(numbers) == sorted(trial.number for trial in ended)  # Each was given out once.
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", slow_but(["server"], KINDS))
 def test_the_trial_of_a_killed_process_is_given_out_again(kind: str, tmp_path: Path) -> None:
     killed = start(kind, tmp_path, 1, 600.0)
