@@ -153,14 +153,16 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the space of an agent's observations, always the same object.
 
-        Raises: ConfigError: an unknown agent.
+        Raises:
+            ConfigError: an unknown agent.
         """
         return self._space(self.observation_spaces, agent)
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Return the space of an agent's actions, always the same object.
 
-        Raises: ConfigError: an unknown agent.
+        Raises:
+            ConfigError: an unknown agent.
         """
         return self._space(self.action_spaces, agent)
 

@@ -331,74 +331,173 @@ typedef enum {
 // A definition with () takes any arguments. PV_RAY_ZERO returns zeros of its type.
 #define PV_RAY_NOTHING(name) static inline void name() {}
 #define PV_RAY_ZERO(type, name) static inline type name() { return (type){0}; }
-#define PV_RAY_8(make, a, b, c, d, e, f, g, h) make(a) make(b) make(c) make(d) make(e) make(f) make(g) make(h)
+#define PV_RAY_8(make, a, b, c, d, e, f, g, h) \
+    make(a) make(b) make(c) make(d) make(e) make(f) make(g) make(h)
 #define PV_RAY_NOTHINGS(a, b, c, d, e, f, g, h) PV_RAY_8(PV_RAY_NOTHING, a, b, c, d, e, f, g, h)
 
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #endif
-PV_RAY_NOTHINGS(InitWindow, CloseWindow, SetWindowState, ClearWindowState, ToggleFullscreen, ToggleBorderlessWindowed, MaximizeWindow, MinimizeWindow)
-PV_RAY_NOTHINGS(RestoreWindow, SetWindowIcon, SetWindowTitle, SetWindowPosition, SetWindowMonitor, SetWindowMinSize, SetWindowMaxSize, SetWindowSize)
-PV_RAY_NOTHINGS(SetWindowOpacity, SetWindowFocused, SetClipboardText, EnableEventWaiting, DisableEventWaiting, ShowCursor, HideCursor, EnableCursor)
-PV_RAY_NOTHINGS(DisableCursor, ClearBackground, BeginDrawing, EndDrawing, BeginMode2D, EndMode2D, BeginMode3D, EndMode3D)
-PV_RAY_NOTHINGS(BeginTextureMode, EndTextureMode, BeginShaderMode, EndShaderMode, BeginBlendMode, EndBlendMode, BeginScissorMode, EndScissorMode)
-PV_RAY_NOTHINGS(SetShaderValue, SetShaderValueV, SetShaderValueMatrix, SetShaderValueTexture, UnloadShader, SetTargetFPS, SwapScreenBuffer, PollInputEvents)
-PV_RAY_NOTHINGS(WaitTime, SetRandomSeed, TakeScreenshot, SetConfigFlags, OpenURL, TraceLog, SetTraceLogLevel, SetTraceLogCallback)
-PV_RAY_NOTHINGS(SetExitKey, SetMousePosition, SetMouseOffset, SetMouseScale, SetMouseCursor, SetGesturesEnabled, UpdateCamera, UpdateCameraPro)
-PV_RAY_NOTHINGS(SetShapesTexture, DrawPixel, DrawPixelV, DrawLine, DrawLineV, DrawLineEx, DrawLineStrip, DrawLineBezier)
-PV_RAY_NOTHINGS(DrawCircle, DrawCircleSector, DrawCircleSectorLines, DrawCircleGradient, DrawCircleV, DrawCircleLines, DrawCircleLinesV, DrawEllipse)
-PV_RAY_NOTHINGS(DrawEllipseLines, DrawRing, DrawRingLines, DrawRectangle, DrawRectangleV, DrawRectangleRec, DrawRectanglePro, DrawRectangleGradientV)
-PV_RAY_NOTHINGS(DrawRectangleGradientH, DrawRectangleGradientEx, DrawRectangleLines, DrawRectangleLinesEx, DrawRectangleRounded, DrawRectangleRoundedLines, DrawRectangleRoundedLinesEx, DrawTriangle)
-PV_RAY_NOTHINGS(DrawTriangleLines, DrawTriangleFan, DrawTriangleStrip, DrawPoly, DrawPolyLines, DrawPolyLinesEx, DrawSplineLinear, DrawSplineBasis)
-PV_RAY_NOTHINGS(DrawSplineCatmullRom, DrawSplineBezierQuadratic, DrawSplineBezierCubic, DrawSplineSegmentLinear, DrawSplineSegmentBezierQuadratic, DrawSplineSegmentBezierCubic, UnloadImage, UnloadImageColors)
-PV_RAY_NOTHINGS(ImageFormat, ImageCrop, ImageResize, ImageResizeNN, ImageFlipVertical, ImageFlipHorizontal, ImageRotate, ImageRotateCW)
-PV_RAY_NOTHINGS(ImageRotateCCW, ImageColorTint, ImageColorInvert, ImageColorGrayscale, ImageColorReplace, ImageAlphaMask, ImageAlphaClear, ImageAlphaCrop)
-PV_RAY_NOTHINGS(ImageAlphaPremultiply, ImageMipmaps, ImageDither, ImageClearBackground, ImageDrawPixel, ImageDrawLine, ImageDrawCircle, ImageDrawRectangle)
-PV_RAY_NOTHINGS(ImageDrawRectangleRec, ImageDraw, ImageDrawText, ImageDrawTextEx, UnloadTexture, UnloadRenderTexture, UpdateTexture, UpdateTextureRec)
-PV_RAY_NOTHINGS(GenTextureMipmaps, SetTextureFilter, SetTextureWrap, DrawTexture, DrawTextureV, DrawTextureEx, DrawTextureRec, DrawTexturePro)
-PV_RAY_NOTHINGS(DrawTextureNPatch, UnloadFont, UnloadFontData, DrawFPS, DrawText, DrawTextEx, DrawTextPro, DrawTextCodepoint)
-PV_RAY_NOTHINGS(DrawTextCodepoints, SetTextLineSpacing, DrawLine3D, DrawPoint3D, DrawCircle3D, DrawTriangle3D, DrawTriangleStrip3D, DrawCube)
-PV_RAY_NOTHINGS(DrawCubeV, DrawCubeWires, DrawCubeWiresV, DrawSphere, DrawSphereEx, DrawSphereWires, DrawCylinder, DrawCylinderEx)
-PV_RAY_NOTHINGS(DrawCylinderWires, DrawCylinderWiresEx, DrawCapsule, DrawCapsuleWires, DrawPlane, DrawRay, DrawGrid, UnloadModel)
-PV_RAY_NOTHINGS(DrawModel, DrawModelEx, DrawModelWires, DrawModelWiresEx, DrawModelPoints, DrawBoundingBox, DrawBillboard, DrawBillboardRec)
-PV_RAY_NOTHINGS(DrawBillboardPro, UploadMesh, UpdateMeshBuffer, UnloadMesh, DrawMesh, DrawMeshInstanced, GenMeshTangents, UnloadMaterial)
-PV_RAY_NOTHINGS(SetMaterialTexture, SetModelMeshMaterial, UpdateModelAnimation, UnloadModelAnimation, UnloadModelAnimations, InitAudioDevice, CloseAudioDevice, SetMasterVolume)
-PV_RAY_NOTHINGS(UpdateSound, UnloadWave, UnloadSound, PlaySound, StopSound, PauseSound, ResumeSound, SetSoundVolume)
-PV_RAY_NOTHINGS(SetSoundPitch, SetSoundPan, UnloadMusicStream, PlayMusicStream, StopMusicStream, PauseMusicStream, ResumeMusicStream, UpdateMusicStream)
-PV_RAY_NOTHINGS(SeekMusicStream, SetMusicVolume, SetMusicPitch, SetMusicPan, UpdateAudioStream, PlayAudioStream, StopAudioStream, UnloadAudioStream)
-PV_RAY_NOTHINGS(SetAudioStreamVolume, SetAudioStreamBufferSizeDefault, SetAudioStreamCallback, UnloadFileData, UnloadFileText, UnloadDirectoryFiles, BeginVrStereoMode, EndVrStereoMode)
+PV_RAY_NOTHINGS(
+    InitWindow, CloseWindow, SetWindowState, ClearWindowState, ToggleFullscreen,
+    ToggleBorderlessWindowed, MaximizeWindow, MinimizeWindow)
+PV_RAY_NOTHINGS(
+    RestoreWindow, SetWindowIcon, SetWindowTitle, SetWindowPosition, SetWindowMonitor,
+    SetWindowMinSize, SetWindowMaxSize, SetWindowSize)
+PV_RAY_NOTHINGS(
+    SetWindowOpacity, SetWindowFocused, SetClipboardText, EnableEventWaiting, DisableEventWaiting,
+    ShowCursor, HideCursor, EnableCursor)
+PV_RAY_NOTHINGS(
+    DisableCursor, ClearBackground, BeginDrawing, EndDrawing, BeginMode2D, EndMode2D, BeginMode3D,
+    EndMode3D)
+PV_RAY_NOTHINGS(
+    BeginTextureMode, EndTextureMode, BeginShaderMode, EndShaderMode, BeginBlendMode, EndBlendMode,
+    BeginScissorMode, EndScissorMode)
+PV_RAY_NOTHINGS(
+    SetShaderValue, SetShaderValueV, SetShaderValueMatrix, SetShaderValueTexture, UnloadShader,
+    SetTargetFPS, SwapScreenBuffer, PollInputEvents)
+PV_RAY_NOTHINGS(
+    WaitTime, SetRandomSeed, TakeScreenshot, SetConfigFlags, OpenURL, TraceLog, SetTraceLogLevel,
+    SetTraceLogCallback)
+PV_RAY_NOTHINGS(
+    SetExitKey, SetMousePosition, SetMouseOffset, SetMouseScale, SetMouseCursor, SetGesturesEnabled,
+    UpdateCamera, UpdateCameraPro)
+PV_RAY_NOTHINGS(
+    SetShapesTexture, DrawPixel, DrawPixelV, DrawLine, DrawLineV, DrawLineEx, DrawLineStrip,
+    DrawLineBezier)
+PV_RAY_NOTHINGS(
+    DrawCircle, DrawCircleSector, DrawCircleSectorLines, DrawCircleGradient, DrawCircleV,
+    DrawCircleLines, DrawCircleLinesV, DrawEllipse)
+PV_RAY_NOTHINGS(
+    DrawEllipseLines, DrawRing, DrawRingLines, DrawRectangle, DrawRectangleV, DrawRectangleRec,
+    DrawRectanglePro, DrawRectangleGradientV)
+PV_RAY_NOTHINGS(
+    DrawRectangleGradientH, DrawRectangleGradientEx, DrawRectangleLines, DrawRectangleLinesEx,
+    DrawRectangleRounded, DrawRectangleRoundedLines, DrawRectangleRoundedLinesEx, DrawTriangle)
+PV_RAY_NOTHINGS(
+    DrawTriangleLines, DrawTriangleFan, DrawTriangleStrip, DrawPoly, DrawPolyLines, DrawPolyLinesEx,
+    DrawSplineLinear, DrawSplineBasis)
+PV_RAY_NOTHINGS(
+    DrawSplineCatmullRom, DrawSplineBezierQuadratic, DrawSplineBezierCubic, DrawSplineSegmentLinear,
+    DrawSplineSegmentBezierQuadratic, DrawSplineSegmentBezierCubic, UnloadImage, UnloadImageColors)
+PV_RAY_NOTHINGS(
+    ImageFormat, ImageCrop, ImageResize, ImageResizeNN, ImageFlipVertical, ImageFlipHorizontal,
+    ImageRotate, ImageRotateCW)
+PV_RAY_NOTHINGS(
+    ImageRotateCCW, ImageColorTint, ImageColorInvert, ImageColorGrayscale, ImageColorReplace,
+    ImageAlphaMask, ImageAlphaClear, ImageAlphaCrop)
+PV_RAY_NOTHINGS(
+    ImageAlphaPremultiply, ImageMipmaps, ImageDither, ImageClearBackground, ImageDrawPixel,
+    ImageDrawLine, ImageDrawCircle, ImageDrawRectangle)
+PV_RAY_NOTHINGS(
+    ImageDrawRectangleRec, ImageDraw, ImageDrawText, ImageDrawTextEx, UnloadTexture,
+    UnloadRenderTexture, UpdateTexture, UpdateTextureRec)
+PV_RAY_NOTHINGS(
+    GenTextureMipmaps, SetTextureFilter, SetTextureWrap, DrawTexture, DrawTextureV, DrawTextureEx,
+    DrawTextureRec, DrawTexturePro)
+PV_RAY_NOTHINGS(
+    DrawTextureNPatch, UnloadFont, UnloadFontData, DrawFPS, DrawText, DrawTextEx, DrawTextPro,
+    DrawTextCodepoint)
+PV_RAY_NOTHINGS(
+    DrawTextCodepoints, SetTextLineSpacing, DrawLine3D, DrawPoint3D, DrawCircle3D, DrawTriangle3D,
+    DrawTriangleStrip3D, DrawCube)
+PV_RAY_NOTHINGS(
+    DrawCubeV, DrawCubeWires, DrawCubeWiresV, DrawSphere, DrawSphereEx, DrawSphereWires,
+    DrawCylinder, DrawCylinderEx)
+PV_RAY_NOTHINGS(
+    DrawCylinderWires, DrawCylinderWiresEx, DrawCapsule, DrawCapsuleWires, DrawPlane, DrawRay,
+    DrawGrid, UnloadModel)
+PV_RAY_NOTHINGS(
+    DrawModel, DrawModelEx, DrawModelWires, DrawModelWiresEx, DrawModelPoints, DrawBoundingBox,
+    DrawBillboard, DrawBillboardRec)
+PV_RAY_NOTHINGS(
+    DrawBillboardPro, UploadMesh, UpdateMeshBuffer, UnloadMesh, DrawMesh, DrawMeshInstanced,
+    GenMeshTangents, UnloadMaterial)
+PV_RAY_NOTHINGS(
+    SetMaterialTexture, SetModelMeshMaterial, UpdateModelAnimation, UnloadModelAnimation,
+    UnloadModelAnimations, InitAudioDevice, CloseAudioDevice, SetMasterVolume)
+PV_RAY_NOTHINGS(
+    UpdateSound, UnloadWave, UnloadSound, PlaySound, StopSound, PauseSound, ResumeSound,
+    SetSoundVolume)
+PV_RAY_NOTHINGS(
+    SetSoundPitch, SetSoundPan, UnloadMusicStream, PlayMusicStream, StopMusicStream,
+    PauseMusicStream, ResumeMusicStream, UpdateMusicStream)
+PV_RAY_NOTHINGS(
+    SeekMusicStream, SetMusicVolume, SetMusicPitch, SetMusicPan, UpdateAudioStream, PlayAudioStream,
+    StopAudioStream, UnloadAudioStream)
+PV_RAY_NOTHINGS(
+    SetAudioStreamVolume, SetAudioStreamBufferSizeDefault, SetAudioStreamCallback, UnloadFileData,
+    UnloadFileText, UnloadDirectoryFiles, BeginVrStereoMode, EndVrStereoMode)
 
 #define PV_RAY_OF(type, name) PV_RAY_ZERO(type, name)
 #define PV_RAY_FALSE(name) PV_RAY_ZERO(bool, name)
 #define PV_RAY_INT(name) PV_RAY_ZERO(int, name)
 #define PV_RAY_VECTOR(name) PV_RAY_ZERO(Vector2, name)
-PV_RAY_8(PV_RAY_FALSE, IsWindowReady, IsWindowFullscreen, IsWindowHidden, IsWindowMinimized, IsWindowMaximized, IsWindowFocused, IsWindowResized, IsWindowState)
-PV_RAY_8(PV_RAY_FALSE, IsCursorHidden, IsCursorOnScreen, IsKeyPressed, IsKeyPressedRepeat, IsKeyDown, IsKeyReleased, IsGamepadAvailable, IsGamepadButtonPressed)
-PV_RAY_8(PV_RAY_FALSE, IsGamepadButtonDown, IsGamepadButtonReleased, IsGamepadButtonUp, IsMouseButtonPressed, IsMouseButtonDown, IsMouseButtonReleased, IsMouseButtonUp, IsGestureDetected)
-PV_RAY_8(PV_RAY_FALSE, ExportImage, IsAudioDeviceReady, IsSoundPlaying, IsMusicStreamPlaying, IsAudioStreamPlaying, IsAudioStreamProcessed, IsImageValid, IsTextureValid)
-PV_RAY_8(PV_RAY_FALSE, IsRenderTextureValid, IsFontValid, IsModelValid, IsMaterialValid, IsShaderValid, IsSoundValid, IsModelAnimationValid, IsFileDropped)
-PV_RAY_8(PV_RAY_FALSE, IsImageReady, IsTextureReady, IsRenderTextureReady, IsFontReady, IsModelReady, IsMaterialReady, IsShaderReady, IsSoundReady)
-PV_RAY_8(PV_RAY_INT, GetScreenWidth, GetScreenHeight, GetRenderWidth, GetRenderHeight, GetMonitorCount, GetCurrentMonitor, GetMonitorWidth, GetMonitorHeight)
-PV_RAY_8(PV_RAY_INT, GetMonitorRefreshRate, GetFPS, GetKeyPressed, GetCharPressed, GetGamepadButtonPressed, GetGamepadAxisCount, GetMouseX, GetMouseY)
-PV_RAY_8(PV_RAY_INT, GetTouchX, GetTouchY, GetTouchPointCount, GetGestureDetected, GetShaderLocation, GetShaderLocationAttrib, MeasureText, GetGlyphIndex)
-PV_RAY_8(PV_RAY_VECTOR, GetWindowPosition, GetWindowScaleDPI, GetMonitorPosition, GetMousePosition, GetMouseDelta, GetMouseWheelMoveV, GetTouchPosition, MeasureTextEx)
-PV_RAY_8(PV_RAY_VECTOR, GetScreenToWorld2D, GetWorldToScreen2D, GetWorldToScreen, GetWorldToScreenEx, GetGestureDragVector, GetGesturePinchVector, GetSplinePointBezierQuad, GetSplinePointLinear)
-PV_RAY_OF(float, GetFrameTime) PV_RAY_OF(double, GetTime) PV_RAY_OF(float, GetMouseWheelMove) PV_RAY_OF(float, GetGamepadAxisMovement)
-PV_RAY_OF(Shader, LoadShader) PV_RAY_OF(Shader, LoadShaderFromMemory) PV_RAY_OF(Image, LoadImage) PV_RAY_OF(Image, LoadImageFromScreen)
-PV_RAY_OF(Image, LoadImageFromTexture) PV_RAY_OF(Image, LoadImageFromMemory) PV_RAY_OF(Image, GenImageColor) PV_RAY_OF(Image, GenImageChecked)
-PV_RAY_OF(Image, GenImageGradientLinear) PV_RAY_OF(Image, GenImageGradientRadial) PV_RAY_OF(Image, GenImageWhiteNoise) PV_RAY_OF(Image, GenImagePerlinNoise)
-PV_RAY_OF(Image, ImageCopy) PV_RAY_OF(Image, ImageFromImage) PV_RAY_OF(Image, ImageText) PV_RAY_OF(Color, GetImageColor)
-PV_RAY_OF(Texture2D, LoadTexture) PV_RAY_OF(Texture2D, LoadTextureFromImage) PV_RAY_OF(RenderTexture2D, LoadRenderTexture) PV_RAY_OF(Font, GetFontDefault)
-PV_RAY_OF(Font, LoadFont) PV_RAY_OF(Font, LoadFontEx) PV_RAY_OF(Font, LoadFontFromMemory) PV_RAY_OF(GlyphInfo, GetGlyphInfo) PV_RAY_OF(Rectangle, GetGlyphAtlasRec)
-PV_RAY_OF(Model, LoadModel) PV_RAY_OF(Model, LoadModelFromMesh) PV_RAY_OF(Material, LoadMaterialDefault) PV_RAY_OF(BoundingBox, GetModelBoundingBox)
-PV_RAY_OF(BoundingBox, GetMeshBoundingBox) PV_RAY_OF(Mesh, GenMeshPoly) PV_RAY_OF(Mesh, GenMeshPlane) PV_RAY_OF(Mesh, GenMeshCube) PV_RAY_OF(Mesh, GenMeshSphere)
-PV_RAY_OF(Mesh, GenMeshHemiSphere) PV_RAY_OF(Mesh, GenMeshCylinder) PV_RAY_OF(Mesh, GenMeshCone) PV_RAY_OF(Mesh, GenMeshTorus) PV_RAY_OF(Mesh, GenMeshHeightmap)
-PV_RAY_OF(Wave, LoadWave) PV_RAY_OF(Sound, LoadSound) PV_RAY_OF(Sound, LoadSoundFromWave) PV_RAY_OF(Music, LoadMusicStream) PV_RAY_OF(AudioStream, LoadAudioStream)
-PV_RAY_OF(Matrix, GetCameraMatrix) PV_RAY_OF(Matrix, GetCameraMatrix2D) PV_RAY_OF(Ray, GetMouseRay) PV_RAY_OF(Ray, GetScreenToWorldRay)
-PV_RAY_OF(RayCollision, GetRayCollisionSphere) PV_RAY_OF(RayCollision, GetRayCollisionBox) PV_RAY_OF(RayCollision, GetRayCollisionMesh)
-PV_RAY_OF(Color, Fade) PV_RAY_OF(Color, ColorAlpha) PV_RAY_OF(Color, ColorTint) PV_RAY_OF(Color, ColorBrightness) PV_RAY_OF(Color, ColorContrast) PV_RAY_OF(Color, ColorLerp)
-PV_RAY_OF(Color, ColorFromHSV) PV_RAY_OF(Color, ColorFromNormalized) PV_RAY_OF(Color, GetColor) PV_RAY_OF(Vector4, ColorNormalize) PV_RAY_OF(Vector3, ColorToHSV)
+PV_RAY_8(
+    PV_RAY_FALSE, IsWindowReady, IsWindowFullscreen, IsWindowHidden, IsWindowMinimized,
+    IsWindowMaximized, IsWindowFocused, IsWindowResized, IsWindowState)
+PV_RAY_8(
+    PV_RAY_FALSE, IsCursorHidden, IsCursorOnScreen, IsKeyPressed, IsKeyPressedRepeat, IsKeyDown,
+    IsKeyReleased, IsGamepadAvailable, IsGamepadButtonPressed)
+PV_RAY_8(
+    PV_RAY_FALSE, IsGamepadButtonDown, IsGamepadButtonReleased, IsGamepadButtonUp,
+    IsMouseButtonPressed, IsMouseButtonDown, IsMouseButtonReleased, IsMouseButtonUp,
+    IsGestureDetected)
+PV_RAY_8(
+    PV_RAY_FALSE, ExportImage, IsAudioDeviceReady, IsSoundPlaying, IsMusicStreamPlaying,
+    IsAudioStreamPlaying, IsAudioStreamProcessed, IsImageValid, IsTextureValid)
+PV_RAY_8(
+    PV_RAY_FALSE, IsRenderTextureValid, IsFontValid, IsModelValid, IsMaterialValid, IsShaderValid,
+    IsSoundValid, IsModelAnimationValid, IsFileDropped)
+PV_RAY_8(
+    PV_RAY_FALSE, IsImageReady, IsTextureReady, IsRenderTextureReady, IsFontReady, IsModelReady,
+    IsMaterialReady, IsShaderReady, IsSoundReady)
+PV_RAY_8(
+    PV_RAY_INT, GetScreenWidth, GetScreenHeight, GetRenderWidth, GetRenderHeight, GetMonitorCount,
+    GetCurrentMonitor, GetMonitorWidth, GetMonitorHeight)
+PV_RAY_8(
+    PV_RAY_INT, GetMonitorRefreshRate, GetFPS, GetKeyPressed, GetCharPressed,
+    GetGamepadButtonPressed, GetGamepadAxisCount, GetMouseX, GetMouseY)
+PV_RAY_8(
+    PV_RAY_INT, GetTouchX, GetTouchY, GetTouchPointCount, GetGestureDetected, GetShaderLocation,
+    GetShaderLocationAttrib, MeasureText, GetGlyphIndex)
+PV_RAY_8(
+    PV_RAY_VECTOR, GetWindowPosition, GetWindowScaleDPI, GetMonitorPosition, GetMousePosition,
+    GetMouseDelta, GetMouseWheelMoveV, GetTouchPosition, MeasureTextEx)
+PV_RAY_8(
+    PV_RAY_VECTOR, GetScreenToWorld2D, GetWorldToScreen2D, GetWorldToScreen, GetWorldToScreenEx,
+    GetGestureDragVector, GetGesturePinchVector, GetSplinePointBezierQuad, GetSplinePointLinear)
+PV_RAY_OF(float, GetFrameTime) PV_RAY_OF(double, GetTime) PV_RAY_OF(float, GetMouseWheelMove)
+PV_RAY_OF(float, GetGamepadAxisMovement)
+PV_RAY_OF(Shader, LoadShader) PV_RAY_OF(Shader, LoadShaderFromMemory) PV_RAY_OF(Image, LoadImage)
+PV_RAY_OF(Image, LoadImageFromScreen)
+PV_RAY_OF(Image, LoadImageFromTexture) PV_RAY_OF(Image, LoadImageFromMemory)
+PV_RAY_OF(Image, GenImageColor) PV_RAY_OF(Image, GenImageChecked)
+PV_RAY_OF(Image, GenImageGradientLinear) PV_RAY_OF(Image, GenImageGradientRadial)
+PV_RAY_OF(Image, GenImageWhiteNoise) PV_RAY_OF(Image, GenImagePerlinNoise)
+PV_RAY_OF(Image, ImageCopy) PV_RAY_OF(Image, ImageFromImage) PV_RAY_OF(Image, ImageText)
+PV_RAY_OF(Color, GetImageColor)
+PV_RAY_OF(Texture2D, LoadTexture) PV_RAY_OF(Texture2D, LoadTextureFromImage)
+PV_RAY_OF(RenderTexture2D, LoadRenderTexture) PV_RAY_OF(Font, GetFontDefault)
+PV_RAY_OF(Font, LoadFont) PV_RAY_OF(Font, LoadFontEx) PV_RAY_OF(Font, LoadFontFromMemory)
+PV_RAY_OF(GlyphInfo, GetGlyphInfo) PV_RAY_OF(Rectangle, GetGlyphAtlasRec)
+PV_RAY_OF(Model, LoadModel) PV_RAY_OF(Model, LoadModelFromMesh)
+PV_RAY_OF(Material, LoadMaterialDefault) PV_RAY_OF(BoundingBox, GetModelBoundingBox)
+PV_RAY_OF(BoundingBox, GetMeshBoundingBox) PV_RAY_OF(Mesh, GenMeshPoly)
+PV_RAY_OF(Mesh, GenMeshPlane) PV_RAY_OF(Mesh, GenMeshCube) PV_RAY_OF(Mesh, GenMeshSphere)
+PV_RAY_OF(Mesh, GenMeshHemiSphere) PV_RAY_OF(Mesh, GenMeshCylinder) PV_RAY_OF(Mesh, GenMeshCone)
+PV_RAY_OF(Mesh, GenMeshTorus) PV_RAY_OF(Mesh, GenMeshHeightmap)
+PV_RAY_OF(Wave, LoadWave) PV_RAY_OF(Sound, LoadSound) PV_RAY_OF(Sound, LoadSoundFromWave)
+PV_RAY_OF(Music, LoadMusicStream) PV_RAY_OF(AudioStream, LoadAudioStream)
+PV_RAY_OF(Matrix, GetCameraMatrix) PV_RAY_OF(Matrix, GetCameraMatrix2D) PV_RAY_OF(Ray, GetMouseRay)
+PV_RAY_OF(Ray, GetScreenToWorldRay)
+PV_RAY_OF(RayCollision, GetRayCollisionSphere) PV_RAY_OF(RayCollision, GetRayCollisionBox)
+PV_RAY_OF(RayCollision, GetRayCollisionMesh)
+PV_RAY_OF(Color, Fade) PV_RAY_OF(Color, ColorAlpha) PV_RAY_OF(Color, ColorTint)
+PV_RAY_OF(Color, ColorBrightness) PV_RAY_OF(Color, ColorContrast) PV_RAY_OF(Color, ColorLerp)
+PV_RAY_OF(Color, ColorFromHSV) PV_RAY_OF(Color, ColorFromNormalized) PV_RAY_OF(Color, GetColor)
+PV_RAY_OF(Vector4, ColorNormalize) PV_RAY_OF(Vector3, ColorToHSV)
 PV_RAY_OF(FilePathList, LoadDirectoryFiles)
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop

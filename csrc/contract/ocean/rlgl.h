@@ -35,17 +35,34 @@ enum {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #endif
-PV_RAY_NOTHINGS(rlMatrixMode, rlPushMatrix, rlPopMatrix, rlLoadIdentity, rlTranslatef, rlRotatef, rlScalef, rlMultMatrixf)
+PV_RAY_NOTHINGS(
+    rlMatrixMode, rlPushMatrix, rlPopMatrix, rlLoadIdentity, rlTranslatef, rlRotatef, rlScalef,
+    rlMultMatrixf)
 PV_RAY_NOTHINGS(rlFrustum, rlOrtho, rlViewport, rlBegin, rlEnd, rlVertex2i, rlVertex2f, rlVertex3f)
-PV_RAY_NOTHINGS(rlTexCoord2f, rlNormal3f, rlColor4ub, rlColor3f, rlColor4f, rlSetTexture, rlDrawRenderBatchActive, rlSetBlendMode)
-PV_RAY_NOTHINGS(rlSetBlendFactors, rlSetBlendFactorsSeparate, rlEnableDepthTest, rlDisableDepthTest, rlEnableDepthMask, rlDisableDepthMask, rlEnableBackfaceCulling, rlDisableBackfaceCulling)
-PV_RAY_NOTHINGS(rlSetLineWidth, rlEnableSmoothLines, rlDisableSmoothLines, rlEnableWireMode, rlDisableWireMode, rlActiveTextureSlot, rlEnableTexture, rlDisableTexture)
-PV_RAY_NOTHINGS(rlEnableShader, rlDisableShader, rlSetUniform, rlSetUniformMatrix, rlSetUniformSampler, rlSetShader, rlEnableVertexArray, rlDisableVertexArray)
-PV_RAY_NOTHINGS(rlDrawVertexArray, rlDrawVertexArrayElements, rlDrawVertexArrayInstanced, rlSetVertexAttribute, rlSetVertexAttributeDivisor, rlEnableVertexAttribute, rlUpdateVertexBuffer, rlUnloadVertexArray)
-PV_RAY_NOTHINGS(rlUnloadVertexBuffer, rlUnloadTexture, rlUpdateTexture, rlTextureParameters, rlClearColor, rlClearScreenBuffers, rlEnableColorBlend, rlDisableColorBlend)
-PV_RAY_OF(bool, rlCheckRenderBatchLimit) PV_RAY_OF(unsigned int, rlLoadVertexArray) PV_RAY_OF(unsigned int, rlLoadVertexBuffer) PV_RAY_OF(unsigned int, rlLoadTexture)
-PV_RAY_OF(unsigned int, rlGetTextureIdDefault) PV_RAY_OF(unsigned int, rlGetShaderIdDefault) PV_RAY_OF(int, rlGetLocationUniform) PV_RAY_OF(int, rlGetFramebufferWidth)
-PV_RAY_OF(int, rlGetFramebufferHeight) PV_RAY_OF(Matrix, rlGetMatrixModelview) PV_RAY_OF(Matrix, rlGetMatrixProjection) PV_RAY_OF(Matrix, rlGetMatrixTransform)
+PV_RAY_NOTHINGS(
+    rlTexCoord2f, rlNormal3f, rlColor4ub, rlColor3f, rlColor4f, rlSetTexture,
+    rlDrawRenderBatchActive, rlSetBlendMode)
+PV_RAY_NOTHINGS(
+    rlSetBlendFactors, rlSetBlendFactorsSeparate, rlEnableDepthTest, rlDisableDepthTest,
+    rlEnableDepthMask, rlDisableDepthMask, rlEnableBackfaceCulling, rlDisableBackfaceCulling)
+PV_RAY_NOTHINGS(
+    rlSetLineWidth, rlEnableSmoothLines, rlDisableSmoothLines, rlEnableWireMode, rlDisableWireMode,
+    rlActiveTextureSlot, rlEnableTexture, rlDisableTexture)
+PV_RAY_NOTHINGS(
+    rlEnableShader, rlDisableShader, rlSetUniform, rlSetUniformMatrix, rlSetUniformSampler,
+    rlSetShader, rlEnableVertexArray, rlDisableVertexArray)
+PV_RAY_NOTHINGS(
+    rlDrawVertexArray, rlDrawVertexArrayElements, rlDrawVertexArrayInstanced, rlSetVertexAttribute,
+    rlSetVertexAttributeDivisor, rlEnableVertexAttribute, rlUpdateVertexBuffer, rlUnloadVertexArray)
+PV_RAY_NOTHINGS(
+    rlUnloadVertexBuffer, rlUnloadTexture, rlUpdateTexture, rlTextureParameters, rlClearColor,
+    rlClearScreenBuffers, rlEnableColorBlend, rlDisableColorBlend)
+PV_RAY_OF(bool, rlCheckRenderBatchLimit) PV_RAY_OF(unsigned int, rlLoadVertexArray)
+PV_RAY_OF(unsigned int, rlLoadVertexBuffer) PV_RAY_OF(unsigned int, rlLoadTexture)
+PV_RAY_OF(unsigned int, rlGetTextureIdDefault) PV_RAY_OF(unsigned int, rlGetShaderIdDefault)
+PV_RAY_OF(int, rlGetLocationUniform) PV_RAY_OF(int, rlGetFramebufferWidth)
+PV_RAY_OF(int, rlGetFramebufferHeight) PV_RAY_OF(Matrix, rlGetMatrixModelview)
+PV_RAY_OF(Matrix, rlGetMatrixProjection) PV_RAY_OF(Matrix, rlGetMatrixTransform)
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif

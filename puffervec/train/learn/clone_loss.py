@@ -29,16 +29,13 @@ def clone_loss(
     with torch.autocast(batch.actions.device.type, torch.bfloat16, enabled=bf16):
         heads, value, _ = policy(batch.obs, batch.state, batch.resets, batch.action_mask)
 
-    def total(x: Tensor) -> Tensor:
-        return x.sum() if batch.weights is None else (x * batch.weights).sum()
-
     log_prob, entropy = log_prob_entropy(spec, heads, batch.actions)
-    cloning, entropy_sum = -total(log_prob), total(entropy)
-    value_loss = 0.5 * total((value - batch.returns).square())
+    cloning, entropy_sum = -batch.total(log_prob), batch.total(entropy)
+    value_loss = 0.5 * batch.total((value - batch.returns).square())
     entropy_coef: Any = section.entropy_coef  # A number, or a tensor () that a schedule writes.
     loss = cloning + section.value_coef * value_loss - entropy_coef * entropy_sum
     with torch.no_grad():
-        hits = total(hits_of(spec, heads, batch.actions).to(value.dtype))
+        hits = batch.total(hits_of(spec, heads, batch.actions).to(value.dtype))
         return loss, torch.stack([cloning, hits, value_loss, entropy_sum])
 
 

@@ -70,9 +70,6 @@ def actor_critic_loss(
     if fits(spec, heads, value):
         return fused_loss(terms, batch, heads, value)
 
-    def total(x: Tensor) -> Tensor:
-        return x.sum() if batch.weights is None else (x * batch.weights).sum()
-
     log_prob, entropy = log_prob_entropy(spec, heads, batch.actions)
     gain, kl, clipped = (
         _by_ratio(batch, log_prob, terms.clip) if terms.clip > 0 else _by_log_prob(batch, log_prob)
@@ -81,10 +78,12 @@ def actor_critic_loss(
     if terms.value_clip > 0:
         near = batch.values + (value - batch.values).clamp(-terms.value_clip, terms.value_clip)
         error = torch.max(error, (near - batch.returns).square())
-    policy_loss, value_loss, entropy_sum = -total(gain), 0.5 * total(error), total(entropy)
+    policy_loss, value_loss = -batch.total(gain), 0.5 * batch.total(error)
+    entropy_sum = batch.total(entropy)
     loss = policy_loss + terms.value_coef * value_loss - terms.entropy_coef * entropy_sum
     with torch.no_grad():
-        sums = torch.stack([policy_loss, value_loss, entropy_sum, total(kl), total(clipped)])
+        further = batch.total(kl), batch.total(clipped)
+        sums = torch.stack([policy_loss, value_loss, entropy_sum, *further])
     return loss, sums
 
 

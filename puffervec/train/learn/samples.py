@@ -54,6 +54,10 @@ class Batch:
         """Return the observations as the argument of a policy."""
         return policy_input(self.observations)
 
+    def total(self, values: Tensor) -> Tensor:
+        """Return the weighted sum () of a value for each sample, (B,) or (T, B)."""
+        return values.sum() if self.weights is None else (values * self.weights).sum()
+
 
 class Samples(Protocol):
     """The samples of one rollout.

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +13,6 @@ from typing import Any
 from puffervec.contract.native import EnvData, NativeEnv, pack_params
 from puffervec.contract.training import Training
 from puffervec.errors import ConfigError
-
-_MADE: dict[str, tuple[Any, NativeEnv]] = {}  # By path: the stamp of its files, and the env.
 
 
 def env(path: str | Path, settings: Mapping[str, Any] | None = None) -> NativeEnv:
@@ -30,24 +29,44 @@ def env(path: str | Path, settings: Mapping[str, Any] | None = None) -> NativeEn
 
     if settings:
         return _Env(locate(path), settings).native()
-    where = str(Path(path).expanduser().resolve())
-    stamp, made = _MADE.get(where, (None, None))
-    if made is None or stamp != _stamp(made):
-        made = _Env(locate(path), {}).native()
-        _MADE[where] = _stamp(made), made
-    return made
+    where = Path(path).expanduser().resolve()
+    made = _made.get(where)
+    if made is None or not made.is_current():
+        made = _made[where] = _Made.of(_Env(locate(path), {}))
+    return made.native
 
 
-def _stamp(native: NativeEnv) -> Any:
-    """Return a value that changes with the files that an env was made of."""
-    found = []
-    for path in native.build.files:  # type: ignore[attr-defined]
-        try:
-            status = path.stat()
-            found.append((path, status.st_mtime_ns, status.st_size))
-        except OSError:
-            found.append((path, 0, 0))
-    return found
+@dataclasses.dataclass(frozen=True)
+class _Made:
+    """A NativeEnv and the state of its source files when it was made.
+
+    Attributes:
+        stamps: for each file its time of change and size; None for a file that is gone.
+    """
+
+    native: NativeEnv
+    stamps: Mapping[Path, tuple[int, int] | None]
+
+    @classmethod
+    def of(cls, env: _Env) -> _Made:
+        """Make the NativeEnv of an env."""
+        stamps = {path: _stamp(path) for path in env.files()}
+        return cls(env.native(), stamps)
+
+    def is_current(self) -> bool:
+        """Return whether no file has changed since."""
+        return all(_stamp(path) == stamp for path, stamp in self.stamps.items())
+
+
+_made: dict[Path, _Made] = {}  # With default settings, by path.
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 class _Env:
@@ -71,6 +90,12 @@ class _Env:
             source, config.with_defaults(source.name, defaults, settings)
         )
         self._look = functools.lru_cache(self._look_at)
+
+    def files(self) -> list[Path]:
+        """Return the files that the env is made of."""
+        source = self.source
+        files = [*source.files, source.ini, source.python_class]
+        return [path for path in files if path is not None]
 
     def native(self) -> NativeEnv:
         """Return the env type."""
@@ -98,8 +123,6 @@ class _Env:
         def row_types(config: Any) -> tuple[int, ...]:
             return tuple(self._look(config)[1].policies)
 
-        files = [*source.files, source.ini, source.python_class]
-        vars(build)["files"] = [path for path in files if path is not None]
         return NativeEnv(
             name=source.name,
             config=self.config,

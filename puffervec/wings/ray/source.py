@@ -163,7 +163,6 @@ class SegmentSource:
 
         Raises:
             PuffervecError, ConfigError: a host failed in a way that would repeat itself.
-        Raises: PuffervecError, ConfigError: a host failed in a way that would come again.
         """
         ready = self.transport.ready(list(self._owner), timeout_s)
         for ref in ready:

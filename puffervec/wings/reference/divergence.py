@@ -51,8 +51,7 @@ class DivergenceTerm:
             device = batch.actions.device.type
             with torch.no_grad(), torch.autocast(device, torch.bfloat16, enabled=bf16):
                 wanted, _, _ = reference(batch.obs, (), None, batch.action_mask)
-            apart = divergence(spec, observed.heads, wanted)
-            total = apart.sum() if batch.weights is None else (apart * batch.weights).sum()
+            total = batch.total(divergence(spec, observed.heads, wanted))
             figures = torch.cat([sums, total.detach().to(sums.dtype).view(1)])
             return base + section.kl_weight * total, figures
 
