@@ -89,7 +89,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Placing:
-    """How vehicles are placed on maps (drive_env/generate/place.py).
+    """Settings of the placement of vehicles on maps (drive_env/generate/place.py).
 
     Attributes:
         count: scenes of each map.

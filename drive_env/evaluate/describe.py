@@ -30,7 +30,7 @@ BUNDLES = 8
 
 @dataclass(frozen=True)
 class Reach:
-    """How many objects of one block agents see, and how far."""
+    """The number of objects of one block that agents see, and their distance."""
 
     median_seen: float  # objects in the observation
     median_reach_m: float  # distance of the farthest one, over agents that see any

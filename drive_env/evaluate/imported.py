@@ -54,7 +54,7 @@ LEAST_FRAMES = HISTORY + 5  # a logged acceleration needs five frames
 
 @dataclass
 class Missing:
-    """What the files do not have, or have too much.
+    """The items that the files lack, and those that they have in excess.
 
     Attributes:
         scenes: scenes that are not in the files.

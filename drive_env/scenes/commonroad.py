@@ -191,7 +191,7 @@ class _Track:
 
 @dataclass
 class _Scenario:
-    """What was read so far, and the time of a step."""
+    """The elements of a scenario that have been read, and the time of a step."""
 
     step_s: float
     left_out: Counter[str] = field(default_factory=Counter)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Experts:
-    """How an env plays its expert.
+    """The settings and the function by which an env plays its expert.
 
     Attributes:
         settings: the config with which the env plays the expert's actions. Its observations and

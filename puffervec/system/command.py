@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How a command of this package ends: its exit code, and one line on stderr if it failed."""
+"""End a command of this package with an exit code and, if it failed, one line on stderr."""
 
 from __future__ import annotations
 

@@ -1,21 +1,22 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Where the ways of bodies cross or join, and who goes first there.
+// Finds where the ways of bodies cross or join, and decides which body goes first there.
 //
 // A way begins at a body's rear and follows the lane graph; where lanes part it takes the exit
 // whose end is nearest to the body's goal, as the block `route` does. So others are taken to signal
 // where they turn. A body that is on no lane, and a pedestrian, goes straight on. One vehicle on
 // the way of another follows it: the two have no conflict.
 //
-// Who goes first is decided by the first of these rules that distinguishes the two:
+// The right of way is decided by the first of these rules that distinguishes the two:
 //
-//   who is in the shared area goes before who is not
+//   a body in the shared area goes before one outside it
 //   pedestrians go first on crosswalks, and last elsewhere
-//   a red light waits; then a stop or yield sign does; of two at signs the nearer one goes first
+//   a body at a red light waits, then one at a stop or yield sign; of two at signs the nearer one
+//   goes first
 //   where ways join, the lane that leads straight on goes first, of two the one that shifts less
 //   straight on goes before a right turn, and that before a left turn
-//   who comes from the right goes first
+//   a body that comes from the right goes first
 //
 // It cannot be known for bodies on no lane, at lights of no known colour, where two turns join, and
 // where directions hardly differ.
@@ -304,7 +305,7 @@ uint32_t drive_find_conflicts(const drive_turn* turn,
     return count;
 }
 
-// ---- who goes first ----
+// ---- right of way ----
 
 static int on_crosswalk(const drive_scene* scene, float x, float y) {
     const uint64_t count = scene->head->sections[DRIVE_SECTION_areas].count;
@@ -363,7 +364,7 @@ static int goes_first_where_they_join(const drive_turn* turn,
     return more > SHIFT_M ? 1 : more < -SHIFT_M ? -1 : 0;
 }
 
-// Returns who goes first by lights and signs, and 0 if they do not distinguish the two.
+// Returns 1 if lights and signs let the agent go first, -1 if the other body, 0 if neither.
 static int goes_first_by_rules(const drive_conflict* conflict, uint32_t rule, uint32_t other_rule) {
     for (uint32_t waits = DRIVE_RULE_RED; waits >= DRIVE_RULE_SIGN; waits--) {
         if ((rule == waits) != (other_rule == waits))

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Where the ways of bodies cross or join, and who goes first there.
+// Finds where the ways of bodies cross or join, and decides which body goes first there.
 #pragma once
 
 #include "drive/state.h"
@@ -15,7 +15,7 @@
 #define DRIVE_RULE_RED 4u
 
 #define DRIVE_MOST_CONFLICT_S 10.0f // no time to a shared area is longer
-#define DRIVE_YIELD_S 3.0f // who enters one must leave at least this long to those who go first
+#define DRIVE_YIELD_S 3.0f // an agent that enters one leaves those that go first at least this long
 
 // A place where the way of a body crosses or joins that of another one. The shared area reaches
 // 2 m (half a lane) from the point where the middle lines meet.
