@@ -35,6 +35,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "puffervec/wings/plan": ("tests/wings/plan",),
     "puffervec/wings/sharded": ("tests/wings/sharded",),
     "puffervec/wings/ray": ("tests/wings/ray",),
+    "puffervec/wings/ocean": ("tests/wings/ocean",),
+    "puffervec/wings/reference": ("tests/wings/reference",),
+    "puffervec/wings/evaluations": ("tests/wings/evaluations",),
 }
 C_TEXT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 # Lines whose changes no test needs to detect: includes, checks, messages, and prefetches.

@@ -137,6 +137,19 @@ def test_without_weight_nothing_changes(small: Small, reference: Path) -> None:
     assert all(torch.equal(one, other) for one, other in zip(found, wanted, strict=True))
 
 
+def test_a_run_stands_for_its_last_checkpoint(small: Small) -> None:
+    with Trainer(small(train={"seed": 9, "lr": 0.1, "total_timesteps": 10**6})) as trainer:
+        first = trainer.save()
+        trainer.collect()
+        trainer.update()
+        last, folder = trainer.save(), trainer.folder
+
+    def kl_to(place: Path) -> float:
+        return kl_after(small(train={"kl_to": str(place), "total_timesteps": 10**6}))[0][0]
+
+    assert kl_to(folder) == kl_to(last) != kl_to(first)
+
+
 @pytest.mark.slow
 def test_the_weight_follows_its_schedule(small: Small, reference: Path) -> None:
     """In a resumed run too, which reads the reference again."""
