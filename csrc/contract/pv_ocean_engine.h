@@ -12,6 +12,7 @@
 //     OCEAN_REMADE                  1: a reset with seeds makes the env anew
 //     OCEAN_SHARED                  a type: what the adapter keeps for all envs of a block
 //     OCEAN_RESET(env), OCEAN_CLOSE(env), OCEAN_STEP(block, env, index)
+//     OCEAN_CLOSED(block)           optional: called once all envs of a block are closed
 //
 // pv_ocean.h is the adapter for a header with hand-written glue, pv_ocean_generated.h the one for
 // headers that puffervec.ocean compiles. The comment of pv_ocean.h says what becomes of a
@@ -228,6 +229,9 @@ static void ocean_close_all(pv_block* block, const uint8_t* mask, const uint64_t
     (void)mask, (void)seeds;
     for (uint32_t env = 0; env < block->env_count; env++)
         ocean_close_env(block, env);
+#ifdef OCEAN_CLOSED
+    OCEAN_CLOSED(block);
+#endif
 }
 
 static void ocean_close(pv_block* block) {
@@ -290,8 +294,11 @@ static void ocean_reset_env(pv_block* block, uint32_t index, const uint64_t* see
         ocean_make_env(block, index, seed);
     }
     pv_ocean_stream = &slot->random;
-    if (seeds)
+    if (seeds) { // some envs show the last actions
+        memset(ocean_rows_at(block, index).actions, 0,
+               agents * head->sizes.dims * sizeof(OCEAN_ACTION));
         ocean_reseed(block, index, seed);
+    }
     memset(&head->envs[index].log, 0, sizeof head->envs[index].log);
     ocean_begin_episode(block, index);
     ocean_clear_flags(block, index);

@@ -10,6 +10,7 @@
 //     OCEAN_RANDOM    see host.h
 //     OCEAN_MASKS     the env writes action masks (5.0)
 //     OCEAN_OBS_T     see pufferenv.h
+//     OCEAN_RAYLIB    see raylib.h; the env can be drawn, by pv_ocean_picture
 //
 // All else comes from Python as params, for a config:
 //
@@ -30,22 +31,33 @@
 
 #include <signal.h>
 #include <sys/wait.h>
+#ifdef OCEAN_RAYLIB
+#include "ocean/raylib.h" // which some envs do not include
+#endif
 
 // ---- what differs by generation ----
 
 #define OCEAN_ENV Env
+#ifdef OCEAN_RAYLIB
+static Env* ocean_last; // the env that was reset last
+#define OCEAN_NOTE(env) (ocean_last = (env))
+#else
+#define OCEAN_NOTE(env) ((void)0)
+#endif
 #if OCEAN_GENERATION == 5
 #define OCEAN_OBSERVATION obs_t
 #define OCEAN_ACTION float
 #define OCEAN_TERMINAL float
-#define OCEAN_RESET(env) puf_reset(env)
+#define OCEAN_RESET(env) (OCEAN_NOTE(env), puf_reset(env))
 #define OCEAN_CLOSE(env) puf_close(env)
+#define OCEAN_RENDER(env) puf_render(env)
 #define OCEAN_STEP(block, env, index) puf_step(env)
 #else
 #define OCEAN_ACTION __typeof__(*((Env*)NULL)->actions)
 #define OCEAN_TERMINAL __typeof__(*((Env*)NULL)->terminals)
-#define OCEAN_RESET(env) c_reset(env)
+#define OCEAN_RESET(env) (OCEAN_NOTE(env), c_reset(env))
 #define OCEAN_CLOSE(env) c_close(env)
+#define OCEAN_RENDER(env) c_render(env)
 #if OCEAN_GENERATION == 4
 #define OCEAN_OBSERVATION __typeof__(*((OBS_TENSOR_T*)NULL)->data)
 #else
@@ -54,6 +66,9 @@
 #ifdef MY_VEC_STEP_RANGE
 #define OCEAN_STEP(block, env, index) \
     MY_VEC_STEP_RANGE(&ocean_head_of(block)->shared.vec, (int)(index), 1, 1)
+#elif defined(MY_VEC_STEP)
+static void ocean_step_alone(pv_block* block, uint32_t index);
+#define OCEAN_STEP(block, env, index) ocean_step_alone(block, index)
 #else
 #define OCEAN_STEP(block, env, index) c_step(env)
 #endif
@@ -82,6 +97,8 @@
 
 #ifdef MY_VEC_INIT // makes all envs at once, whose differences a seed must not remove
 #define OCEAN_REMADE 0
+#define OCEAN_CLOSED(block) ocean_close_made(block)
+static void ocean_close_made(pv_block* block);
 #else
 #define OCEAN_REMADE 1
 #endif
@@ -99,6 +116,10 @@ typedef struct ocean_shared {
 #endif
 #if OCEAN_GENERATION == 4
     StaticVec vec;
+#endif
+#ifdef MY_VEC_INIT
+    Env* made; // all envs, also those of the blocks before this one
+    int made_count;
 #endif
 } ocean_shared;
 
@@ -330,13 +351,12 @@ static void ocean_open(pv_block* block) {
     ocean_prepare(shared, params);
 #ifdef MY_VEC_INIT
     const uint32_t wanted = block->first_env + block->env_count;
-    int made = 0;
-    Env* envs = ocean_make_all(shared, (int)(wanted * head->sizes.agents), &made);
-    if (!envs || made != (int)wanted)
+    shared->made = ocean_make_all(shared, (int)(wanted * head->sizes.agents), &shared->made_count);
+    if (!shared->made || shared->made_count != (int)wanted)
         pv_ocean_fail("my_vec_init made %d envs for %u: the number of agents must be the same in "
                       "all envs",
-                      made, wanted);
-    head->envs = envs + block->first_env;
+                      shared->made_count, wanted);
+    head->envs = shared->made + block->first_env;
 #endif
 #if OCEAN_GENERATION == 4
     const ocean_rows rows = ocean_rows_at(block, 0);
@@ -359,6 +379,15 @@ static void ocean_open(pv_block* block) {
 #endif
 }
 
+#if OCEAN_GENERATION != 3
+static void ocean_compare_agents(int agents, int others) {
+    if (agents != others)
+        pv_ocean_fail("this env has %d agents and another one %d: the number of agents must be the "
+                      "same in all envs",
+                      agents, others);
+}
+#endif
+
 static void ocean_make(pv_block* block, uint32_t index, unsigned seed) {
     ocean_head* head = ocean_head_of(block);
     Env* env = &head->envs[index];
@@ -370,10 +399,7 @@ static void ocean_make(pv_block* block, uint32_t index, unsigned seed) {
 #endif
     (void)seed, (void)env;
 #if OCEAN_GENERATION != 3
-    if (env->num_agents != (int)head->sizes.agents)
-        pv_ocean_fail("this env has %d agents and another one %u: the number of agents must be the "
-                      "same in all envs",
-                      env->num_agents, head->sizes.agents);
+    ocean_compare_agents((int)env->num_agents, (int)head->sizes.agents);
     ocean_bind(block, index);
 #endif
 }
@@ -389,6 +415,46 @@ static void ocean_reseed(pv_block* block, uint32_t index, unsigned seed) {
 #endif
     (void)seed;
 }
+
+#if OCEAN_GENERATION == 4 && defined(MY_VEC_STEP) && !defined(MY_VEC_STEP_RANGE)
+// Steps one env by the function that steps all envs of a vector, as a vector of this env alone.
+static void ocean_step_alone(pv_block* block, uint32_t index) {
+    ocean_head* head = ocean_head_of(block);
+    const ocean_rows rows = ocean_rows_at(block, index);
+    StaticVec vec = head->shared.vec;
+    vec.envs = &head->envs[index];
+    vec.size = 1;
+    vec.total_agents = vec.agents_per_buffer = (int)head->sizes.agents;
+    vec.observations = rows.observations;
+    vec.actions = (void*)rows.actions;
+    vec.rewards = rows.rewards;
+    vec.terminals = (void*)rows.terminals;
+    vec.action_mask = rows.masks;
+    MY_VEC_STEP(&vec);
+}
+#endif
+
+#ifdef MY_VEC_INIT
+// Closes the envs that my_vec_init made for the blocks before this one, and frees all.
+static void ocean_close_made(pv_block* block) {
+    ocean_shared* shared = &ocean_head_of(block)->shared;
+    Env* envs = shared->made;
+    if (!envs)
+        return;
+    shared->made = NULL;
+    pv_ocean_stream = &shared->random;
+    for (uint32_t i = 0; i < block->first_env && (int)i < shared->made_count; i++) {
+        pv_ocean_closing = &envs[i];
+        OCEAN_CLOSE(&envs[i]);
+    }
+#ifdef MY_VEC_CLOSE
+    pv_ocean_closing = envs; // in some envs this function frees the array too
+    my_vec_close(envs);
+#endif
+    pv_ocean_closing = NULL;
+    free(envs);
+}
+#endif
 
 static void ocean_show_agents(pv_block* block, uint32_t index) {
     const uint32_t agents = ocean_head_of(block)->sizes.agents;
@@ -465,6 +531,61 @@ static void ocean_name_records(const pv_context* context, pv_spec* spec) {
 
 OCEAN_TABLE(NULL, 0, 0);
 
+// ---- pictures ----
+
+#ifdef OCEAN_RAYLIB
+
+PV_EXPORT void* pv_ocean_env(void);
+PV_EXPORT uint8_t* pv_ocean_picture(void* env, int32_t* size, char* text);
+
+// Returns the env of this process that was reset last.
+void* pv_ocean_env(void) {
+    return ocean_last;
+}
+
+static uint8_t* ocean_picture_of(Env* env, int32_t* size) {
+    if (!IsWindowReady())
+        SetConfigFlags(FLAG_WINDOW_HIDDEN);
+    OCEAN_RENDER(env);
+    if (!IsWindowReady())
+        pv_ocean_fail("its render function opens no window");
+    Image image = LoadImageFromScreen();
+    ImageFormat(&image, PIXELFORMAT_UNCOMPRESSED_R8G8B8);
+    size[0] = image.height;
+    size[1] = image.width;
+    const size_t bytes = (size_t)image.height * (size_t)image.width * 3;
+    uint8_t* pixels = (uint8_t*)malloc(bytes ? bytes : 1);
+    if (pixels)
+        memcpy(pixels, image.data, bytes);
+    UnloadImage(image);
+    return pixels;
+}
+
+// Lets an env draw itself in a hidden window. Returns the window's pixels, (height, width, 3) with
+// `size` = height, width, which the caller frees; NULL if that fails, and `text` (1024 bytes) says
+// why. Its random numbers are not those of the env, so that drawing changes no episode.
+uint8_t* pv_ocean_picture(void* env, int32_t* size, char* text) {
+    static pv_ocean_random random;
+    pv_ocean_random* const stream = pv_ocean_stream;
+    pv_ocean_stream = &random;
+    pv_ocean_seed(&random, 1);
+    pv_ocean_catcher catcher;
+    uint8_t* pixels;
+    snprintf(text, sizeof catcher.text, "out of memory");
+    pv_ocean_caught = &catcher;
+    if (setjmp(catcher.back) == 0) {
+        pixels = ocean_picture_of((Env*)env, size);
+    } else {
+        pixels = NULL;
+        memcpy(text, catcher.text, sizeof catcher.text);
+    }
+    pv_ocean_caught = NULL;
+    pv_ocean_stream = stream;
+    return pixels;
+}
+
+#endif // OCEAN_RAYLIB
+
 // ---- the probe ----
 
 // What an env says of itself once it is made; puffervec/wings/ocean/probing.py reads it.
@@ -488,9 +609,11 @@ static void ocean_look(const pv_params* params, ocean_facts* facts) {
     ocean_prepare(shared, params);
 #ifdef MY_VEC_INIT
     int made = 0;
-    env = ocean_make_all(shared, 60, &made); // a multiple of most numbers of agents
+    env = ocean_make_all(shared, 120, &made); // a multiple of most numbers of agents
     if (!env || made < 1)
-        pv_ocean_fail("my_vec_init makes no env for 60 agents");
+        pv_ocean_fail("my_vec_init makes no env for 120 agents");
+    for (int i = 1; i < made; i++)
+        ocean_compare_agents((int)env[i].num_agents, (int)env->num_agents);
 #else
     ocean_init_env(shared, env, 1);
 #endif

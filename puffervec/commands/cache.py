@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.system import cache
 from puffervec.system.arguments import Parser
 
 ABOUT = """\
-Shows the folder in which envs keep prepared data (drive: compiled scenes) between runs, and its
-size. The environment variable PUFFERVEC_CACHE sets another folder."""
+Shows the folder in which envs keep what they have compiled (drive: scenes; ocean:PATH: libraries)
+between runs, and its size. The environment variable PUFFERVEC_CACHE sets another folder."""
 
 
 def options(parser: Parser) -> None:
@@ -22,10 +24,18 @@ def run(args: list[str], signals: StopSignals) -> None:
     """Run `puffer-train cache`."""
     parsed = VERB.parse(args)
     files = cache.entries()
-    size = sum(path.stat().st_size for path in files)
-    print(f"{cache.cache_folder()}: {len(files)} files, {size / 2**20:,.1f} MiB")
+    print(f"{cache.cache_folder()}: {_count(files)}")
+    for name in (cache.SCENES, cache.LIBRARIES):
+        if found := [path for path in files if path.parent.name == name]:
+            print(f"  {name}: {_count(found)}")
     if parsed.clear:
         print(f"removed {cache.clear() / 2**20:,.1f} MiB")
+
+
+def _count(files: list[Path]) -> str:
+    """Return the number of files and their size in words."""
+    size = sum(path.stat().st_size for path in files)
+    return f"{len(files)} files, {size / 2**20:,.1f} MiB"
 
 
 VERB = Verb(

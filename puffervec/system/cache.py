@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The cache of compiled scenes, whose files are written completely or not at all.
+"""The cache of what envs compile, whose files are written completely or not at all.
 
 Runs in the learner. A cache entry is named by a hash of everything its bytes depend on, so entries
 are never out of date and never changed, and several processes may write the same one at once (the
@@ -23,9 +23,15 @@ from puffervec.errors import ConfigError, SceneError
 from puffervec.system.folder import Folder, describe_error
 
 CACHE_VARIABLE = "PUFFERVEC_CACHE"
-SCENES = "scenes"  # the folder in it
-# The second kind is left by an interrupted write.
-_ENTRY = re.compile(r"[0-9a-f]{24}\.(pvset|json)|\.[0-9a-f]{24}\.(pvset|json)\.\w+\.tmp")
+SCENES, LIBRARIES = "scenes", "ocean"  # the folders in it
+# The names of the files in each folder. The second kind is left by an interrupted write.
+_ENTRIES = {
+    folder: re.compile(rf"{name}|\.{name}\.\w+\.tmp")
+    for folder, name in (
+        (SCENES, r"[0-9a-f]{24}\.(pvset|json)"),
+        (LIBRARIES, r"\w+-[0-9a-f]{24}\.so"),
+    )
+}
 
 
 def cache_folder() -> Path:
@@ -48,17 +54,17 @@ def cache_folder() -> Path:
 
 
 def entries() -> list[Path]:
-    """Return the files of the cache that this module has named, sorted.
+    """Return the files of the cache that puffervec has named, sorted.
 
     Other files there, links and folders are left alone.
     """
-    folder = cache_folder() / SCENES
-    if folder.is_symlink() or not folder.is_dir():
-        return []
     return sorted(
         path
+        for name, entry in _ENTRIES.items()
+        for folder in [cache_folder() / name]
+        if folder.is_dir() and not folder.is_symlink()
         for path in folder.iterdir()
-        if _ENTRY.fullmatch(path.name) and path.is_file() and not path.is_symlink()
+        if entry.fullmatch(path.name) and path.is_file() and not path.is_symlink()
     )
 
 

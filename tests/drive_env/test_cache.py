@@ -94,10 +94,16 @@ def test_the_command_shows_and_clears_what_is_ours(
     (scenes / foreign[0]).touch()
     (scenes / foreign[1]).symlink_to(tmp_path / "mine")
     (scenes / foreign[2]).touch()
+    library = tmp_path / "cache" / cache.LIBRARIES / f"breakout-{key}.so"
+    write_atomically(library, [b"x" * 2**21])
+    (library.parent / "notes.so").touch()
     assert main(["cache"]) == 0
-    assert "3 files, 1.0 MiB" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "4 files, 3.0 MiB" in out
+    assert "scenes: 3 files, 1.0 MiB" in out and "ocean: 1 files, 2.0 MiB" in out
     assert main(["cache", "--clear"]) == 0
-    assert "removed 1.0 MiB" in capsys.readouterr().out
+    assert "removed 3.0 MiB" in capsys.readouterr().out
+    assert os.listdir(library.parent) == ["notes.so"]
     assert sorted(os.listdir(scenes)) == sorted(foreign) and (tmp_path / "mine").exists()
     assert main(["cache", "--all"]) == 2
 

@@ -6,10 +6,10 @@
 // pv_ocean_generated.h calls them.
 #pragma once
 
+#include "bf16.h"
 #include "ini.h"
 #include "raylib.h"
 
-typedef uint16_t bf16;
 typedef struct Env Env;
 typedef struct Log Log;
 
@@ -40,19 +40,6 @@ void puf_step(Env* env);
 void puf_render(Env* env);
 void puf_close(Env* env);
 void puf_log(Log* log, Dict* out);
-
-static inline float bf16_to_f32(bf16 half) {
-    const uint32_t bits = (uint32_t)half << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline bf16 f32_to_bf16(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return (bf16)(bits >> 16);
-}
 
 // ---- drawing: nothing is drawn ----
 

@@ -7,6 +7,10 @@
 
 #include "raylib.h"
 
+#ifdef OCEAN_RAYMATH
+#include OCEAN_RAYMATH
+#else
+
 #ifndef EPSILON
 #define EPSILON 0.000001f
 #endif
@@ -466,3 +470,5 @@ static inline Matrix QuaternionToMatrix(Quaternion q) {
                     .m10 = 1 - 2 * (xx + yy),
                     .m15 = 1.0f};
 }
+
+#endif // OCEAN_RAYMATH

@@ -6,6 +6,10 @@
 
 #include "raylib.h"
 
+#ifdef OCEAN_RLGL
+#include OCEAN_RLGL
+#else
+
 // clang-format off
 enum { RL_LINES = 1, RL_TRIANGLES = 4, RL_QUADS = 7 };
 enum {
@@ -66,4 +70,35 @@ PV_RAY_OF(Matrix, rlGetMatrixProjection) PV_RAY_OF(Matrix, rlGetMatrixTransform)
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
-    // clang-format on
+// clang-format on
+
+// clang-format off
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#endif
+PV_RAY_NOTHINGS(
+    rlSetClipPlanes, rlColorMask, rlSetCullFace, rlScissor, rlEnableScissorTest,
+    rlDisableScissorTest, rlEnablePointMode, rlActiveDrawBuffers)
+PV_RAY_NOTHINGS(
+    rlBindFramebuffer, rlEnableFramebuffer, rlDisableFramebuffer, rlFramebufferAttach,
+    rlBlitFramebuffer, rlUnloadFramebuffer, rlGenTextureMipmaps, rlCubemapParameters)
+PV_RAY_NOTHINGS(
+    rlEnableTextureCubemap, rlDisableTextureCubemap, rlDrawRenderBatch, rlSetRenderBatchActive,
+    rlUnloadRenderBatch, rlUnloadShaderProgram, rlSetMatrixModelview, rlSetMatrixProjection)
+PV_RAY_NOTHINGS(
+    rlEnableVertexBuffer, rlDisableVertexBuffer, rlEnableVertexBufferElement,
+    rlDisableVertexBufferElement, rlDisableVertexAttribute, rlSetVertexAttributeDefault,
+    rlUpdateVertexBufferElements, rlDrawVertexArrayElementsInstanced)
+PV_RAY_OF(unsigned int, rlLoadFramebuffer) PV_RAY_OF(unsigned int, rlLoadTextureDepth)
+PV_RAY_OF(unsigned int, rlLoadTextureCubemap) PV_RAY_OF(unsigned int, rlLoadShaderCode)
+PV_RAY_OF(unsigned int, rlLoadShaderProgram) PV_RAY_OF(unsigned int, rlCompileShader)
+PV_RAY_OF(unsigned int, rlLoadVertexBufferElement) PV_RAY_OF(bool, rlFramebufferComplete)
+PV_RAY_OF(int, rlGetLocationAttrib) PV_RAY_OF(int, rlGetVersion) PV_RAY_OF(float, rlGetLineWidth)
+PV_RAY_OF(double, rlGetCullDistanceNear) PV_RAY_OF(double, rlGetCullDistanceFar)
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+// clang-format on
+
+#endif // OCEAN_RLGL

@@ -19,5 +19,10 @@ typedef struct Light {
 
 typedef enum { LIGHT_DIRECTIONAL, LIGHT_POINT } LightType;
 
-PV_RAY_OF(Light, CreateLight)
-PV_RAY_NOTHING(UpdateLightValues)
+// These take any arguments.
+static inline Light CreateLight() {
+    return (Light){0};
+}
+
+static inline void UpdateLightValues() {
+}

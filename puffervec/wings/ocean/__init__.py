@@ -5,5 +5,6 @@
 `source.py` finds the files, `ini.py` reads their settings, `compiling.py` compiles them on the
 headers of csrc/contract/ocean, `probing.py` asks the compiled env what it is, `python_class.py`
 asks the Python class of 3.0, `config.py` makes the settings and the arrays that the env reads,
-`mapping.py` translates the training settings. `door.py` puts them together.
+`mapping.py` translates the training settings, `pictures.py` shows what an env draws with raylib.
+`door.py` puts them together.
 """

@@ -21,18 +21,22 @@ from pathlib import Path
 
 from puffervec.contract.env_types import compile_args, get_include
 from puffervec.errors import ConfigError
-from puffervec.system.cache import cache_folder, key_of, write_atomically
+from puffervec.system.cache import LIBRARIES, cache_folder, key_of, write_atomically
 from puffervec.wings.ocean.source import LEVELS, Source, read, without_comments
 
 FLAGS_VARIABLE = "PUFFERVEC_OCEAN_FLAGS"  # More flags, such as those of a library that envs need.
+RAYLIB_VARIABLE = "PUFFERVEC_OCEAN_RAYLIB"  # The folder of a raylib with which envs draw.
 SECONDS = 300  # Longest compilation.
 # Headers of PufferLib and raylib that ours stand in for, wherever an env expects them.
 STAND_INS = (
-    "env_binding", "vecenv", "pufferenv", "ini", "tensor", "raylib", "raymath", "rlgl", "rlights",
+    "env_binding", "vecenv", "pufferenv", "ini", "tensor", "bf16", "raylib", "raymath", "rlgl",
+    "rlights",
 )  # fmt: skip
 _INCLUDE = re.compile(
     rf'^([ \t]*#[ \t]*include[ \t]*)["<](?:[^">\n]*/)?({"|".join(STAND_INS)})\.h[">]', re.MULTILINE
 )
+# A declaration of the member rng, alone or with others, but not a parameter, pointer or array.
+_RNG = re.compile(r"\b(?:unsigned|long|size_t|u?int\w*)\b[^;{}()*=]*\brng\b[^;{}()*=\[]*;")
 _ERROR = re.compile(r"^([^:\n]+:\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _UNDEFINED = re.compile(
     r"(?:^(?:\S*ld(?:\.\w+)?: )?([^\s:]+:\d+))?[^\n]*"
@@ -49,13 +53,41 @@ def library_of(source: Source) -> Path:
             and line of the first error.
         SceneError: the cache folder cannot be written.
     """
-    glue, command = _glue(source), _command(source)
-    content = [hashlib.sha256(path.read_bytes()).hexdigest() for path in source.files]
-    key = key_of(glue, content, _headers(), command, _compiler_version(command[0]))
-    path = cache_folder() / "ocean" / f"{source.name}-{key}.so"
+    glue, command, libraries = _glue(source), _command(source), _libraries()
+    files = [*source.files, *_raylib_headers().values()]
+    content = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+    key = key_of(glue, content, _headers(), command, libraries, _compiler_version(command[0]))
+    path = cache_folder() / LIBRARIES / f"{source.name}-{key}.so"
     if not path.is_file():
-        write_atomically(path, [_compile(source, glue, command)], durable=False)
+        write_atomically(path, [_compile(source, glue, command, libraries)], durable=False)
     return path
+
+
+def raylib_folder() -> Path | None:
+    """Return the folder of the raylib with which envs draw, or None: they draw nothing.
+
+    Raises:
+        ConfigError: the folder that the user names has no raylib.
+    """
+    text = os.environ.get(RAYLIB_VARIABLE, "")
+    if not text:
+        return None
+    folder = Path(text).expanduser().resolve()
+    if not (folder / "include" / "raylib.h").is_file():
+        raise ConfigError(
+            f"{RAYLIB_VARIABLE} is {text}: it must be a folder with include/raylib.h and "
+            "lib/libraylib.so, such as /usr/local"
+        )
+    return folder
+
+
+def _raylib_headers() -> dict[str, Path]:
+    """Return the headers of the user's raylib by the macro that names them; empty without one."""
+    folder = raylib_folder()
+    if folder is None:
+        return {}
+    headers = {name: folder / "include" / f"{name}.h" for name in ("raylib", "raymath", "rlgl")}
+    return {f"OCEAN_{name.upper()}": path for name, path in headers.items() if path.is_file()}
 
 
 def _glue(source: Source) -> str:
@@ -68,8 +100,9 @@ def _glue(source: Source) -> str:
         "OCEAN_FOLDER": _quoted(source.folder),
         "PUFFER_CPU_ENV": "",  # Envs with a CUDA step have one for the CPU too.
         "main": "ocean_main",
+        **{name: _quoted(path) for name, path in _raylib_headers().items()},
     }
-    if re.search(r"\b(int|unsigned|uint\w*|long)\s+(int\s+)?rng\s*;", code):
+    if _RNG.search(code):
         defines["OCEAN_HAS_RNG"] = ""
     if re.search(r"\brandom\(\s*\)", code):
         defines["OCEAN_RANDOM"] = ""
@@ -102,7 +135,7 @@ def _quoted(path: Path) -> str:
 
 
 def _command(source: Source) -> list[str]:
-    """Return the compiler's command, without input and output."""
+    """Return the compiler's command, without input, output and libraries."""
     include = get_include()
     above = source.folder.parents[:LEVELS]
     return [
@@ -120,8 +153,16 @@ def _command(source: Source) -> list[str]:
         str(source.folder),
         *(part for folder in above for part in ("-idirafter", str(folder))),
         "-Wl,--no-undefined",
-        *shlex.split(os.environ.get(FLAGS_VARIABLE, "")),
     ]
+
+
+def _libraries() -> list[str]:
+    """Return the flags that follow the input, such as those of libraries."""
+    folder = raylib_folder()
+    raylib = []
+    if folder is not None:
+        raylib = [f"-L{folder}/lib", f"-Wl,-rpath,{folder}/lib", "-lraylib", "-ldl"]
+    return [*shlex.split(os.environ.get(FLAGS_VARIABLE, "")), *raylib]
 
 
 @functools.cache
@@ -150,13 +191,14 @@ def _compiler_version(compiler: str) -> str:
     return done.stdout.partition("\n")[0]
 
 
-def _compile(source: Source, glue: str, command: list[str]) -> bytes:
+def _compile(source: Source, glue: str, command: list[str], libraries: list[str]) -> bytes:
     """Return the bytes of the library."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "glue.c").write_text(glue, encoding="utf-8")
         library = folder / "library.so"
-        whole = [*command, str(folder / "glue.c"), "-o", str(library), "-lm", "-pthread"]
+        files = [str(folder / "glue.c"), "-o", str(library)]
+        whole = [*command, *files, *libraries, "-lm", "-pthread"]
         try:
             done = subprocess.run(
                 whole,

@@ -92,14 +92,16 @@ class _Env:
         self._look = functools.lru_cache(self._look_at)
 
     def files(self) -> list[Path]:
-        """Return the files that the env is made of."""
+        """Return the files that the env is made of, and its library, which may be removed."""
         source = self.source
-        files = [*source.files, source.ini, source.python_class]
+        files = [*source.files, source.ini, source.python_class, self.library]
         return [path for path in files if path is not None]
 
     def native(self) -> NativeEnv:
         """Return the env type."""
+        from puffervec.wings.ocean.compiling import raylib_folder
         from puffervec.wings.ocean.mapping import lines, mapped
+        from puffervec.wings.ocean.pictures import Pictures
 
         source = self.source
         try:
@@ -123,10 +125,14 @@ class _Env:
         def row_types(config: Any) -> tuple[int, ...]:
             return tuple(self._look(config)[1].policies)
 
+        def recorder(vec: Any) -> Pictures:
+            return Pictures(source.name, self.library, source.folder, vec)
+
         return NativeEnv(
             name=source.name,
             config=self.config,
             build=build,
+            recorder=recorder if raylib_folder() else None,
             shared_library=str(self.library),
             training=training,
             agent_types=types,

@@ -61,6 +61,7 @@ IGNORED = {
     "train.adam_beta2": "the optimizer's betas are fixed",
     "train.beta1": "the optimizer's betas are fixed",
     "train.beta2": "the optimizer's betas are fixed",
+    "train.momentum": "the optimizer's betas are fixed",
     "train.min_lr_ratio": "the learning rate falls to a tenth",
     "train.anneal_ent_coef": "give train.entropy_coef points instead",
     "train.min_ent_coef_ratio": "give train.entropy_coef points instead",
@@ -95,6 +96,16 @@ IGNORED = {
     "sweep.": _SWEEP,
 }
 _LOGARITHMIC = ("log_normal", "uniform_pow2")
+# Settings that are whole numbers here. Sweeps of PufferLib leave fractions, which it cuts off too.
+_WHOLE = (
+    "total_timesteps",
+    "horizon",
+    "minibatch_size",
+    "seed",
+    "num_envs",
+    "num_buffers",
+    "memory_layers",
+)
 
 
 @dataclass(frozen=True)
@@ -155,6 +166,8 @@ def _take(path: str, value: Any, preset: dict[str, dict[str, Any]]) -> str:
     table, _, name = SETTINGS[path].partition(".")
     if value in ("auto", "None", ""):
         return "" if value == "None" else _PLACE
+    if name in _WHOLE and isinstance(value, float):
+        value = int(value)
     match path:
         case "train.replay_ratio":
             value = max(1, round(value))
@@ -176,9 +189,6 @@ def _take(path: str, value: Any, preset: dict[str, dict[str, Any]]) -> str:
             value = "mingru" if value == "MinGRU" else "lstm" if path == "base.rnn_name" else ""
             if not value:
                 return "the memories are mingru and lstm"
-    whole = isinstance(value, float) and value.is_integer()
-    if name in ("total_timesteps", "horizon", "minibatch_size", "seed", "num_envs") and whole:
-        value = int(value)
     preset.setdefault(table, {})[name] = value
     return ""
 
@@ -224,8 +234,9 @@ def _range(path: str, keys: Mapping[str, str]) -> tuple[str, str]:
     whole = "int" in kind or (kind == "uniform_pow2" and low >= 1)
     if name == "train.update_epochs":
         whole, low, high = True, max(1, round(low)), max(2, round(high))
-    if name in ("train.total_timesteps", "vec.num_envs", "train.minibatch_size"):
+    if name in ("train.total_timesteps", "train.minibatch_size") or name.startswith("vec."):
         return "", "a sweep keeps the budget and the batch"
+    whole = whole or name.partition(".")[2] in _WHOLE
     texts = [str(int(bound)) if whole else f"{bound:g}" for bound in (low, high)]
     if kind == "uniform_pow2" and low >= 1:
         powers = [2**n for n in range(32) if low <= 2**n <= high]

@@ -305,6 +305,122 @@ Env* my_vec_init(int* count, int* starts, int* counts, Dict* vec_kwargs, Dict* k
         assert vec.step([2] * 8)[1].tolist() == [2.0] * 8
 
 
+STEPPING = """
+void step_all(StaticVec* vec) {
+    memset(vec->rewards, 0, vec->total_agents * sizeof(float));
+    memset(vec->terminals, 0, vec->total_agents * sizeof(float));
+    for (int i = 0; i < vec->size; i++)
+        c_step(&((Env*)vec->envs)[i]);
+    for (int a = 0; a < vec->total_agents; a++)
+        vec->rewards[a] += 100;
+}
+void step_some(StaticVec* vec, int start, int count, int workers) {
+    for (int i = start; i < start + count; i++) {
+        Env* env = &((Env*)vec->envs)[i];
+        c_step(env);
+        for (int a = 0; a < env->num_agents; a++)
+            env->rewards[a] += 1000;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "extra"),
+    [
+        ("#define MY_VEC_STEP step_all", 100),
+        ("#define MY_VEC_STEP_RANGE step_some", 1000),
+        ("#define MY_VEC_STEP step_all\n#define MY_VEC_STEP_RANGE step_some", 1000),
+    ],
+    ids=["all", "range", "both"],
+)
+def test_envs_that_are_stepped_together(tmp_path: Path, more: str, extra: int) -> None:
+    """Also where an env pauses at its end while the others go on."""
+    folder = dice.write(tmp_path, 4, more=more, setup="env->limit += env->rng;")
+    binding = folder / "binding.c"
+    binding.write_text(binding.read_text() + STEPPING)
+    games = [Game(4, seed, 2, 4 + seed, 0.25) for seed in range(3)]
+    actions = np.array([0, 1, 2, 0, 1, 2])
+    with puffervec.make(puffervec.ocean(folder), num_envs=3, backend="serial") as vec:
+        shown, _ = vec.reset(seed=[0, 1, 2])
+        np.testing.assert_array_equal(shown, np.concatenate([game.rows for game in games]))
+        for _ in range(20):
+            shown, rewards, terminals, _, _ = vec.step(actions)
+            for i, game in enumerate(games):
+                rows = slice(2 * i, 2 * i + 2)
+                pauses = game.over
+                seen, paid, over = game.step(actions[rows], 1.0)
+                np.testing.assert_array_equal(shown[rows], seen)
+                np.testing.assert_array_equal(rewards[rows], paid + (0 if pauses else extra))
+                assert terminals[rows].tolist() == [over] * 2
+
+
+def test_envs_whose_numbers_of_agents_differ_are_refused(tmp_path: Path) -> None:
+    """Whether they are made one by one or together."""
+    words = "has 3 agents and another one 2: the number of agents must be the same in all envs"
+    folder = dice.write(tmp_path / "alone", 4, setup="env->num_agents += env->rng == 2;")
+    with (
+        puffervec.make(puffervec.ocean(folder), num_envs=3, backend="serial") as vec,
+        pytest.raises(WorkerError, match=words),
+    ):
+        vec.reset(seed=0)
+    folder = dice.write(tmp_path / "together", 4, more="#define MY_VEC_INIT")
+    binding = folder / "binding.c"
+    binding.write_text(
+        binding.read_text()
+        + """
+Env* my_vec_init(int* count, int* starts, int* counts, Dict* vec_kwargs, Dict* kwargs) {
+    *count = (int)dict_get(vec_kwargs, "total_agents")->value / 2;
+    Env* envs = calloc(*count, sizeof(Env));
+    for (int i = 0; i < *count; i++) {
+        my_init(&envs[i], kwargs);
+        envs[i].num_agents += i == 2;
+    }
+    return envs;
+}
+"""
+    )
+    with pytest.raises(ConfigError, match=words):
+        puffervec.make(puffervec.ocean(folder), num_envs=2, backend="serial")
+
+
+@pytest.mark.parametrize("generation", [4, 5])
+def test_more_actions_than_rows_can_hold_are_refused(tmp_path: Path, generation: int) -> None:
+    folder = dice.write(tmp_path, generation)
+    main = folder / ("binding.c" if generation == 4 else "dice.h")
+    code = main.read_text().replace("#define NUM_ATNS 1", "#define NUM_ATNS 17")
+    main.write_text(code.replace("ACT_SIZES {3}", "ACT_SIZES {" + ", ".join("3" * 17) + "}"))
+    with pytest.raises(ConfigError, match="ACT_SIZES has 17 entries: at most 16 are supported"):
+        puffervec.make(puffervec.ocean(folder), backend="serial")
+
+
+@pytest.mark.parametrize(
+    "member",
+    ["unsigned int rng;", "unsigned rng;", "uint32_t rng;", "int first, rng, last;"],
+)
+def test_the_seed_reaches_rng_however_it_is_declared(tmp_path: Path, member: str) -> None:
+    folder = dice.write(tmp_path, 4, setup="env->bonus = env->rng;")
+    header = folder / "dice.h"
+    code = header.read_text().replace("unsigned int rng;", member)
+    header.write_text("#include <stdint.h>\n" + code)
+    with puffervec.make(puffervec.ocean(folder), num_envs=2, backend="serial") as vec:
+        assert vec.reset(seed=[4, 9])[0][:, 3].tolist() == [4, 4, 9, 9]
+
+
+def test_a_header_that_converts_to_half_floats(tmp_path: Path) -> None:
+    """bf16.h of 4.0, with observations of the type PrecisionTensor."""
+    folder = dice.write(tmp_path, 4, setup="env->bonus = bf16_to_f32(f32_to_bf16(-1.5f));")
+    header, binding = folder / "dice.h", folder / "binding.c"
+    code = header.read_text().replace("float* observations", "bf16* observations")
+    header.write_text(
+        '#include "bf16.h"\n' + code.replace("[3] = env->bonus;", "[3] = f32_to_bf16(env->bonus);")
+    )
+    binding.write_text(binding.read_text().replace("FloatTensor", "PrecisionTensor"))
+    with puffervec.make(puffervec.ocean(folder), backend="serial") as vec:
+        observations, _ = vec.reset(seed=0)
+        assert observations.dtype == np.float32 and observations[:, 3].tolist() == [-1.5, -1.5]
+
+
 def test_the_first_bindings_of_4(tmp_path: Path) -> None:
     """They include 3.0's header, name types otherwise, and have double actions and no rng."""
     folder = dice.write(tmp_path, 4)

@@ -211,6 +211,44 @@ def test_nothing_stays_of_resets_with_seeds(faulty: str) -> None:
         assert growth(lambda: vec.reset(seed=3), 30) < LIMIT
 
 
+TOGETHER = """
+#define MY_VEC_INIT
+#define MY_VEC_CLOSE
+Env* my_vec_init(int* count, int* starts, int* counts, Dict* vec, Dict* kwargs) {
+    *count = counts[0] = (int)dict_get(vec, "total_agents");
+    Env* envs = calloc(*count, sizeof(Env));
+    char* shared = malloc(100000);
+    memset(shared, 1, 100000);
+    for (int i = 0; i < *count; i++) {
+        puf_init(&envs[i], kwargs);
+        envs[i].shared = shared;
+    }
+    return envs;
+}
+void my_vec_close(Env* envs) {
+    free(envs[0].shared);
+    free(envs);
+}
+"""
+
+
+@pytest.mark.normal_build("a sanitizer keeps what is freed")
+def test_nothing_stays_of_envs_that_are_made_together(tmp_path: Path) -> None:
+    """The second half makes the envs of the first half, too."""
+    source_folder()
+    folder = tmp_path / "faulty"
+    folder.mkdir()
+    text = FAULTY.replace("char* kept;", "char* kept; char* shared;")
+    (folder / "faulty.h").write_text(text + TOGETHER)
+    (folder / "faulty.ini").write_text("[env]\nfault = 0\nat = 5\n")
+
+    def turn() -> None:
+        puffervec.make(f"ocean:{folder}", num_envs=8, num_buffers=2, backend="serial").close()
+
+    # 15 x 4 x 100,000, were the envs of the other half kept, and half of it for what is shared.
+    assert growth(turn, 15) < LIMIT
+
+
 @pytest.mark.normal_build("a sanitizer keeps what is freed")
 def test_an_env_that_loses_memory_is_seen_by_the_same_limit(faulty: str) -> None:
     with puffervec.make(faulty, num_envs=8, backend="serial", env_kwargs={"fault": LOSE}) as vec:

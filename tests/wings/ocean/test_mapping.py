@@ -69,6 +69,23 @@ def test_what_keys_of_4_become() -> None:
     assert found.preset["train"]["update_epochs"] == 1
 
 
+def test_fractions_that_a_sweep_has_left_are_cut_off() -> None:
+    """As PufferLib reads them."""
+    sections = FOUR | {
+        "policy": {"hidden_size": "64", "num_layers": "2.11327"},
+        "train": {"horizon": "32.9", "minibatch_size": "512.5", "momentum": "0.94"},
+        "sweep.policy.num_layers": {"distribution": "uniform", "min": "1", "max": "8"},
+        "sweep.vec.num_buffers": {"distribution": "uniform", "min": "1", "max": "8"},
+    }
+    found = mapped(sections, 1, ())
+    TrainConfig.bare("cartpole").merged(found.preset).check()
+    assert found.preset["policy"]["memory_layers"] == 2
+    assert (found.preset["train"]["horizon"], found.preset["train"]["minibatch_size"]) == (32, 512)
+    assert found.search == {"policy.memory_layers": "1:8"}
+    reasons = {key: reason for key, _, reason in found.ignored}
+    assert reasons["train.momentum"] != "it is unknown here"
+
+
 def test_a_file_without_training_leaves_the_usual_preset() -> None:
     assert mapped({"env": {"size": "3"}, "vec": {"num_envs": "4"}}, 1, ()).preset == {}
 
