@@ -15,7 +15,7 @@ env, num_envs, steps = (
 )  # or such as: CartPole-v1 8 500
 torch.set_num_threads(1)  # the other cores belong to the workers
 with (
-    puffervec.make(env, num_envs=int(num_envs), num_buffers=2, split="envs") as vec,
+    puffervec.make(env, num_envs=int(num_envs), num_buffers=2) as vec,
     torch.inference_mode(),
 ):
     views = puffervec.TorchView.halves(vec)  # tensors that alias the workers' memory, made once

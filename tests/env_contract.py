@@ -378,7 +378,7 @@ class EnvContract:
         """Every other byte of the slab is a guard: it must be the same after each step, peek, poke
         and save of one worker.
         """
-        with self.make(ManyInOne, num_workers=2, num_buffers=buffers) as vec:
+        with self.make(ManyInOne, num_workers=2, num_buffers=buffers, split="workers") as vec:
             table = action_table(vec, 60, seed=8)
             worker = half = (
                 buffers - 1

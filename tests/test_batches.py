@@ -325,7 +325,10 @@ def test_auto_workers_fit_every_batch_size(
         ),
         ({"batch_size": 6, "split": "envs"}, "with num_buffers=1 and split='envs'"),
         ({"zero_copy": 1}, "zero_copy is 1: use True or False"),
-        ({"num_buffers": 4}, "num_workers is 6: use a multiple of the 4 buffers"),
+        (
+            {"num_buffers": 4, "split": "workers"},
+            "num_workers is 6: use a multiple of the 4 buffers",
+        ),
     ],
     ids=str,
 )
@@ -351,7 +354,7 @@ def test_as_many_buffers_as_there_may_be() -> None:
 def test_masked_resets_of_two_halves_do_not_lose_each_other() -> None:
     """The second is asked for before the workers of the first have looked."""
     with puffervec.make(
-        "probe", num_envs=4, backend=ManyInOne, num_buffers=2, num_workers=2
+        "probe", num_envs=4, backend=ManyInOne, num_buffers=2, num_workers=2, split="workers"
     ) as vec:
         vec.async_reset(0)
         vec.recv(), vec.recv()

@@ -37,7 +37,7 @@ LAYOUTS = [
     {"backend": "serial", "num_buffers": 2},
     {"backend": "threading", "num_workers": 3},
     {"backend": "multiprocessing", "num_workers": 2},
-    {"backend": "multiprocessing", "num_workers": 2, "num_buffers": 2},
+    {"backend": "multiprocessing", "num_workers": 2, "num_buffers": 2, "split": "workers"},
     {"backend": "multiprocessing", "num_workers": 2, "num_buffers": 2, "split": "envs"},
 ]
 

@@ -25,7 +25,7 @@ WAYS: list[dict[str, Any]] = [
     {"backend": "serial", "num_buffers": 2},
     {"backend": "serial", "num_buffers": 2, "split": "envs"},
     {"backend": "threading", "num_workers": 3},
-    {"backend": "threading", "num_workers": 2, "num_buffers": 2},
+    {"backend": "threading", "num_workers": 2, "num_buffers": 2, "split": "workers"},
     {"backend": "multiprocessing", "num_workers": 2, "start_method": "forkserver"},
     {
         "backend": "multiprocessing",

@@ -35,14 +35,14 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
         ["num_workers", "3", "4 envs", "2 buffer", "at most 2"],
     ),
     (
-        {"num_envs": 4, "num_workers": 3, "num_buffers": 2},
+        {"num_envs": 4, "num_workers": 3, "num_buffers": 2, "split": "workers"},
         ["num_workers", "3", "multiple", "split='envs'"],
     ),
     ({"num_envs": 3, "num_buffers": 2}, ["num_envs", "3", "multiple"]),
     ({"num_buffers": 257}, ["num_buffers", "257", "1 to 256"]),
     (
         {"num_envs": 4, "num_buffers": 2, "split": "rows"},
-        ["split", "'rows'", "'workers'", "'envs'"],
+        ["split", "'rows'", "'auto'", "'workers'", "'envs'"],
     ),
     ({"pin": "yes"}, ["pin", "'yes'", "'auto'", "True"]),
     ({"timeout_s": 0}, ["timeout_s", "0", "greater than 0"]),
@@ -96,8 +96,8 @@ def test_numpy_numbers_are_whole_numbers() -> None:
         (1, 100, {}, 1),
         (4, 100, {}, 4),
         (4, 3, {}, 3),
-        (4, 100, {"num_buffers": 2}, 8),
-        (4, 6, {"num_buffers": 2}, 6),
+        (4, 100, {"num_buffers": 2, "split": "workers"}, 8),
+        (4, 6, {"num_buffers": 2, "split": "workers"}, 6),
         (4, 100, {"num_buffers": 2, "split": "envs"}, 4),
         (4, 6, {"num_buffers": 2, "split": "envs"}, 3),
         (2, 12, {"batch_size": 12}, 2),
@@ -107,8 +107,9 @@ def test_numpy_numbers_are_whole_numbers() -> None:
         (4, 12, {"batch_size": 4}, 3),  # a worker for each of many batches
         (2, 12, {"batch_size": "auto"}, 4),
         (2, 12, {"batch_size": 4, "sync_traj": False, "zero_copy": False}, 3),
-        (4, 12, {"num_buffers": 3}, 6),  # two for each third, four cores in all
-        (8, 12, {"num_buffers": 3}, 9),
+        # two for each third, four cores in all
+        (4, 12, {"num_buffers": 3, "split": "workers"}, 6),
+        (8, 12, {"num_buffers": 3, "split": "workers"}, 9),
         (4, 12, {"in_process": True}, 1),
         (4, 12, {"num_buffers": 2, "in_process": True}, 2),
         (4, 12, {"batch_size": 4, "in_process": True}, 3),
@@ -119,6 +120,49 @@ def test_auto_takes_the_usable_cores(
 ) -> None:
     monkeypatch.setattr(settings, "usable_cores", lambda: cores)
     assert check(num_envs=envs, **given).num_workers == expected
+
+
+@pytest.mark.parametrize(
+    ("cores", "envs", "given", "workers", "split"),
+    [
+        (1, 100, {}, 1, "envs"),
+        (2, 100, {}, 2, "envs"),  # four workers would take the two cores from each other
+        (4, 6, {}, 3, "envs"),
+        (6, 6, {}, 6, "workers"),  # each of the six workers has a core
+        (2, 2, {}, 2, "workers"),
+        (4, 12, {"num_buffers": 3}, 4, "envs"),
+        (12, 12, {"num_buffers": 3}, 12, "workers"),
+        (2, 100, {"num_workers": 2}, 2, "envs"),
+        (2, 100, {"num_workers": 3}, 3, "envs"),  # not a multiple of the halves
+        (2, 100, {"num_workers": 4}, 4, "workers"),  # two for each half, as many as cores
+        (8, 4, {"num_workers": 4}, 4, "workers"),  # a half has two envs
+        (2, 100, {"split": "workers"}, 4, "workers"),
+        (6, 6, {"split": "envs"}, 3, "envs"),
+        (2, 100, {"num_buffers": 1}, 2, "workers"),
+        (2, 100, {"in_process": True}, 2, "workers"),
+        (2, 12, {"num_buffers": 1, "batch_size": 6}, 4, "workers"),
+    ],
+)
+def test_auto_splits_by_workers_only_where_these_have_a_core_each(
+    cores: int,
+    envs: int,
+    given: dict[str, Any],
+    workers: int,
+    split: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settings, "usable_cores", lambda: cores)
+    found = check(num_envs=envs, **{"num_buffers": 2, **given})
+    assert (found.num_workers, found.split) == (workers, split)
+
+
+def test_a_vec_env_shows_the_split_that_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "usable_cores", lambda: 2)
+    for workers, split in (("auto", "envs"), (4, "workers")):
+        with puffervec.make(
+            "probe", backend="threading", num_envs=8, num_buffers=2, num_workers=workers
+        ) as vec:
+            assert vec.split == split and f"split={split!r}" in repr(vec)
 
 
 @pytest.mark.skipif(
@@ -141,7 +185,7 @@ def test_auto_starts_a_worker_per_core_that_this_process_may_use(no_leaks: None)
 
 def check(**given: Any) -> settings.VectorSettings:
     defaults = {
-        "num_envs": 1, "num_workers": "auto", "num_buffers": 1, "split": "workers", "seed": 0, "pin": "auto", "strict": False,
+        "num_envs": 1, "num_workers": "auto", "num_buffers": 1, "split": "auto", "seed": 0, "pin": "auto", "strict": False,
         "copy": False, "timeout_s": 60.0, "start_method": "spawn", "in_process": False,
     }  # fmt: skip
     return settings.check_settings(**{**defaults, **given})

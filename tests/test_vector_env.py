@@ -481,7 +481,7 @@ def test_timing_brackets_the_last_turn(backend: str) -> None:
     import time
 
     workers = "auto" if backend == "serial" else 2
-    with make(backend, num_envs=4, num_buffers=2, num_workers=workers) as vec:
+    with make(backend, num_envs=4, num_buffers=2, num_workers=workers, split="workers") as vec:
         vec.async_reset(0)
         for _ in range(2):
             vec.recv()

@@ -98,7 +98,7 @@ def make(
     overwork: bool = False,
     sync_traj: bool = True,
     num_buffers: int = 1,
-    split: str = "workers",
+    split: str = "auto",
     autoreset_mode: str = "next_step",
     pin: bool | str = "auto",
     strict: bool = False,
@@ -125,7 +125,7 @@ def make(
         seed: seed of the first reset (env i gets seed + i, or the i-th entry); None draws one at
             random (Python envs: sets none).
         num_workers: "auto" takes the usable cores (affinity and CPU quota), twice as many with two
-            buffers split by workers.
+            buffers and split="workers".
         batch_size: envs per `recv`; None: all (or num_envs / num_buffers); "auto": half of them.
         zero_copy: return views on shared memory, so batches are aligned blocks of envs.
         overwork: accepted for compatibility; more workers than cores are always allowed.
@@ -133,7 +133,9 @@ def make(
             ready; with zero_copy=False a batch is made of whichever workers are ready first.
         num_buffers: 2 for double buffering: one half simulates while the policy works on the other.
         split: with several buffers, "workers": each buffer has its own workers; "envs": every
-            worker serves a part of each.
+            worker serves a part of each. "auto": "envs", unless each buffer can have workers that
+            share no core with another's, or `num_workers` is more than one buffer can keep busy;
+            the attribute `split` says which was chosen.
         autoreset_mode: "next_step": the row after a done row is the reset row. "same_step": a done
             row holds the next episode's first observation, and `final_observations` holds the last
             one. "disabled": the caller must call reset(mask=...).

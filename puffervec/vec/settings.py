@@ -75,33 +75,59 @@ def whole(name: str, value: Any, low: int, high: int = MOST_ENVS) -> int:
     return int(value)
 
 
-def _workers(value: Any, num_envs: int, num_buffers: int, split: str, in_process: bool) -> int:
+def choose_split(num_workers: int | str, num_envs: int, num_buffers: int) -> str:
+    """Return the split that "auto" stands for.
+
+    With "envs", one worker per core keeps all cores busy. With "workers", the workers of one half
+    take the cores from those of the others, unless each has its own core. So that is only chosen if
+    each has one, or if more workers are asked for than a half can keep busy.
+
+    Args:
+        num_workers: as in `make`, a number or "auto".
+        num_envs: number of envs of all halves.
+        num_buffers: number of halves.
+    """
+    cores = usable_cores()
+    busy = min(cores, num_envs // num_buffers)  # workers of a half that can run simultaneously
+    if isinstance(num_workers, str):
+        apart = num_buffers * busy <= cores
+    else:
+        apart = num_workers > busy and num_workers % num_buffers == 0
+    return "workers" if apart else "envs"
+
+
+def _workers(
+    value: Any, num_envs: int, num_buffers: int, split: str, in_process: bool
+) -> tuple[int, str]:
+    """Return the number of workers and the split; both may be "auto" before."""
+    if isinstance(value, str) and value != "auto":
+        raise ConfigError(f"num_workers is {value!r}: give a number or 'auto'")
+    given = value if isinstance(value, str) else whole("num_workers", value, 1, lib.PV_MAX_WORKERS)
     per_half = num_envs // num_buffers
+    if split == "auto":
+        alone = in_process or num_buffers == 1
+        split = "workers" if alone else choose_split(given, num_envs, num_buffers)
     own = num_buffers if split == "workers" else 1  # halves that have workers of their own
     if in_process:
-        if value not in ("auto", own):
+        if given not in ("auto", own):
             raise ConfigError(
-                f"num_workers is {value!r}: the serial backend has no workers; use 'auto'"
+                f"num_workers is {given}: the serial backend has no workers; use 'auto'"
             )
-        return own
-    if isinstance(value, str):
-        if value != "auto":
-            raise ConfigError(f"num_workers is {value!r}: give a number or 'auto'")
+        return own, split
+    if isinstance(given, str):
         # Twice the cores for double buffering: they stay busy while one half waits for the policy.
         cores = usable_cores() if own <= 2 else -(-usable_cores() // own)
-        return own * max(1, min(cores, per_half))
-    workers = whole("num_workers", value, 1, lib.PV_MAX_WORKERS)
-    if workers % own:
+        return own * max(1, min(cores, per_half)), split
+    if given % own:
         raise ConfigError(
-            f"num_workers is {workers}: use a multiple of the {num_buffers} buffers, or "
-            "split='envs'"
+            f"num_workers is {given}: use a multiple of the {num_buffers} buffers, or split='envs'"
         )
-    if workers // own > per_half:
+    if given // own > per_half:
         raise ConfigError(
-            f"num_workers is {workers} for {num_envs} envs in {num_buffers} buffer(s): use at "
+            f"num_workers is {given} for {num_envs} envs in {num_buffers} buffer(s): use at "
             f"most {per_half * own} workers"
         )
-    return workers
+    return given, split
 
 
 def _pins(pin: Any, workers: int) -> tuple[int | None, ...]:
@@ -174,7 +200,7 @@ def check_settings(
     num_envs: Any,
     num_workers: Any = "auto",
     num_buffers: Any = 1,
-    split: Any = "workers",
+    split: Any = "auto",
     batch_size: Any = None,
     zero_copy: bool = True,
     sync_traj: bool = True,
@@ -206,17 +232,18 @@ def check_settings(
             raise ConfigError(f"{name} is {value!r}: use True or False")
     batches = _Batches(whole("num_buffers", num_buffers, 1, lib.PV_MAX_BUFFERS), num_workers)
     if batch_size is not None:
-        if num_buffers != 1 or split != "workers":
+        if num_buffers != 1 or split not in ("auto", "workers"):
             raise ConfigError(
                 f"batch_size is {batch_size!r} with num_buffers={num_buffers} and "
                 f"split={split!r}: use one or the other; batch_size=num_envs/2 is num_buffers=2"
             )
         batches = _batches(envs, num_workers, batch_size, zero_copy, sync_traj, in_process)
+        split = "workers"  # a batch is made of whole workers
     elif not zero_copy:
         batches = dataclasses.replace(batches, copy=True)
     buffers, num_workers = batches.num_buffers, batches.num_workers
-    if split not in SPLITS:
-        raise ConfigError(f"split is {split!r}: use 'workers' or 'envs'")
+    if split not in ("auto", *SPLITS):
+        raise ConfigError(f"split is {split!r}: use 'auto', 'workers' or 'envs'")
     if autoreset_mode not in AUTORESET_MODES:
         raise ConfigError(
             f"autoreset_mode is {autoreset_mode!r}: use one of {', '.join(AUTORESET_MODES)}"
@@ -235,7 +262,7 @@ def check_settings(
         )
     if seed is not None:
         check_seed(seed, envs)
-    workers = _workers(num_workers, envs, buffers, split, in_process)
+    workers, split = _workers(num_workers, envs, buffers, split, in_process)
     cores = (None,) * workers if in_process else _pins(pin, workers)
     return VectorSettings(
         envs,

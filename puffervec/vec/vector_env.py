@@ -72,6 +72,7 @@ class VectorEnv:
         num_envs: number of envs, as in `make`.
         num_workers: number of workers.
         num_buffers: number of halves.
+        split: as in `make`, with "auto" resolved: "workers" or "envs".
         num_agents: number of rows of all envs.
         agents_per_batch: number of rows of one batch.
         spec: the rows as the env describes them.
@@ -95,7 +96,8 @@ class VectorEnv:
     ) -> None:
         self.env, self.config, self.settings = env, config, settings
         self.num_envs, self.num_workers = settings.num_envs, settings.num_workers
-        self.num_buffers, self.autoreset_mode = settings.num_buffers, settings.autoreset
+        self.num_buffers, self.split = settings.num_buffers, settings.split
+        self.autoreset_mode = settings.autoreset
         self.rows = Rows(env, config, settings, self.kind.memory_kind)
         self.spec, self.halves = self.rows.spec, self.rows.halves
         self.num_groups = len(self.spec.groups)
@@ -594,9 +596,10 @@ class VectorEnv:
         self.close()
 
     def __repr__(self) -> str:
+        split = f", split={self.split!r}" if self.num_buffers > 1 else ""
         return (
             f"{type(self).__name__}({self.env.name!r}, num_envs={self.num_envs}, "
-            f"num_workers={self.num_workers}, num_buffers={self.num_buffers})"
+            f"num_workers={self.num_workers}, num_buffers={self.num_buffers}{split})"
         )
 
 

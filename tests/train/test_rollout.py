@@ -38,9 +38,9 @@ def collected(config: TrainConfig, rollouts: int) -> list[dict[str, dict[str, np
     [
         {"backend": "serial", "num_buffers": 1},
         {"backend": "serial", "num_buffers": 2},
-        {"backend": "threading", "num_buffers": 2, "num_workers": 2},
+        {"backend": "threading", "num_buffers": 2, "num_workers": 2, "split": "workers"},
         {"backend": "threading", "num_buffers": 2, "num_workers": 1, "split": "envs"},
-        {"backend": "multiprocessing", "num_buffers": 2, "num_workers": 2},
+        {"backend": "multiprocessing", "num_buffers": 2, "num_workers": 2, "split": "workers"},
     ],
 )
 def test_storage_holds_what_the_env_wrote(small: Small, vec: dict[str, Any]) -> None:

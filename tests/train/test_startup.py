@@ -44,7 +44,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch, two_cores: None) -> dict[str, float]
     """Agent-steps/s by backend, which stand for what is measured; there is all the time in the
     world.
     """
-    given = {"multiprocessing envs": 1.0}
+    given: dict[str, float] = {}
     monkeypatch.setattr(startup, "MOST_S", 1000.0)
     monkeypatch.setattr(startup, "speed", lambda rollout, seconds: given[rollout.vec.as_asked])
     return given
@@ -53,9 +53,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch, two_cores: None) -> dict[str, float]
 def in_this_process(config: TrainConfig, seed: int | None = None) -> Any:
     """Like make_vec, but without processes; the vec env remembers what it was asked to be."""
     vec: Any = make_vec(config.merged({"vec": {"backend": "serial"}}), seed)
-    vec.as_asked = config.vec.backend + (
-        " envs" if config.vec.backend == "multiprocessing" and config.vec.split == "envs" else ""
-    )
+    vec.as_asked = config.vec.backend
     return vec
 
 
@@ -122,45 +120,11 @@ def test_the_fastest_is_taken_if_it_is_clearly_faster(
     chosen = choose(small(vec=AUTO, train=LONG), in_this_process)
     assert (chosen.run.config.vec.backend, chosen.run.config.vec.num_buffers) == expected
     assert len(chosen.lines) == 1 and chosen.lines[0].startswith(line)
-    rates = {"processes": 100.0, "in-process": serial, "threads": threads, startup.SPLIT_ENVS: 1.0}
+    rates = {"processes": 100.0, "in-process": serial, "threads": threads}
     assert chosen.measured["vec"]["agent_steps_per_s"] == rates
     assert (
         choose(chosen.run.config, never).run.config == chosen.run.config
     )  # What was chosen is not measured again.
-
-
-@pytest.mark.parametrize(("rate", "split"), [(150.0, "envs"), (105.0, "workers")])
-def test_workers_that_serve_both_halves_are_tried(
-    small: Small, speeds: dict[str, float], rate: float, split: str
-) -> None:
-    speeds |= {
-        "serial": 1.0,
-        "threading": 1.0,
-        "multiprocessing": 100.0,
-        "multiprocessing envs": rate,
-    }
-    chosen = choose(small(vec=AUTO, train=LONG), in_this_process)
-    assert (
-        chosen.run.config.vec.backend,
-        chosen.run.config.vec.num_buffers,
-        chosen.run.config.vec.split,
-    ) == (
-        "multiprocessing",
-        2,
-        split,
-    )
-    shown = (
-        "vec: 1 workers, 2 buffers, split by envs (150 agent-steps/s while collecting; processes "
-        "100"
-    )
-    assert chosen.lines[0].startswith(shown) == (split == "envs")
-    asked = choose(
-        small(vec=AUTO | {"split": "envs"}, train=LONG), in_this_process
-    )  # What was asked for stays.
-    assert (
-        asked.run.config.vec.split == "envs"
-        and startup.SPLIT_ENVS not in asked.measured["vec"]["agent_steps_per_s"]
-    )
 
 
 def test_threads_are_for_c_envs(small: Small, speeds: dict[str, float]) -> None:
@@ -169,7 +133,6 @@ def test_threads_are_for_c_envs(small: Small, speeds: dict[str, float]) -> None:
     assert set(chosen.measured["vec"]["agent_steps_per_s"]) == {
         "processes",
         "in-process",
-        startup.SPLIT_ENVS,
     }
 
 
@@ -212,7 +175,7 @@ def test_real_vec_envs_are_measured_and_ended(
         return made[-1]
 
     chosen = choose(small(vec=AUTO, train={"total_timesteps": 10**12}), keep)
-    assert [vec.num_buffers for vec in made] == [1, 2, 2, 2]
+    assert [vec.num_buffers for vec in made] == [1, 2, 2]
     for vec in made:
         with pytest.raises(PuffervecError, match="closed"):
             vec.recv()

@@ -69,15 +69,15 @@ class VecSection:
     """Number of worker processes or threads; auto: depends on the usable cores."""
     num_buffers: int | Literal["auto"] = "auto"
     """Number of buffers. 2: one half of the envs steps while the policy computes the actions of the
-    other half; 1: they take turns; auto: 2. On a CPU with up to 2 cores, backend, num_workers,
-    num_buffers and split are chosen by a start-up measurement of up to a second, if the first three
-    are auto.
+    other half; 1: they take turns; auto: 2. On a CPU with up to 2 cores, backend, num_workers and
+    num_buffers are chosen by a start-up measurement of up to a second, if all three are auto.
     """
     batch_size: int = 0
     """Number of envs per forward pass in rollouts; the num_envs / batch_size batches take turns. 0:
     num_envs / num_buffers."""
-    split: Literal["workers", "envs"] = "workers"
-    """Division into two halves: by workers, or by the envs of each worker."""
+    split: Literal["auto", "workers", "envs"] = "auto"
+    """Division into two halves: by workers, or by the envs of each worker; auto: as in
+    `puffervec.make`, by the usable cores."""
     timeout_s: float = 60.0
     """Longest wait for a step of a worker, in seconds; a worker that takes longer is considered
     hung, and the run ends."""

@@ -54,7 +54,6 @@ MOST_CORES = 2  # With more cores, one is left for the policy in addition to the
 PRECISION_S = 0.05
 ROUNDS = 3  # least number of samples of each variant
 MOST_STEPS = 32  # of a measured rollout
-SPLIT_ENVS = "processes, split by envs"  # tried last, if there is time to start more workers
 GAIN = 1.1  # least speed-up over the default, so that noise does not decide
 
 Clock = Callable[[], float]
@@ -121,11 +120,7 @@ def _as_before(
     ):
         config = config.merged({"train": {"precision": "bf16" if numerics.get("bf16") else "fp32"}})
     if config.vec.num_buffers == "auto":
-        wanted = (
-            ("num_buffers", "backend", "split")
-            if config.vec.backend == "auto"
-            else ("num_buffers",)
-        )
+        wanted = ("num_buffers", "backend") if config.vec.backend == "auto" else ("num_buffers",)
         before = manifest["config"].get("vec", {})
         config = config.merged({"vec": {name: before[name] for name in wanted if name in before}})
     return config
@@ -229,7 +224,7 @@ class _Choice:
             or not to_be_chosen(config.vec, python)
         ):
             return
-        tries = candidates(python, config.vec.split)
+        tries = candidates(python)
         try:
             slots = _slots(self.run, self.policies)
             rates, workers = _measure_vecs(config, slots, self.make_vec, tries, self.allowed_s)
@@ -320,24 +315,20 @@ def to_be_chosen(vec: VecSection, python: bool) -> bool:
     return nothing_said and vec.resolved(python).backend == "multiprocessing"
 
 
-def candidates(python: bool, split: str = "workers") -> dict[str, dict[str, Any]]:
+def candidates(python: bool) -> dict[str, dict[str, Any]]:
     """Return the vec settings to try, the default first.
 
     Threads are left out for Python envs, because they step one env at a time.
 
     Args:
         python: whether the env is a Python env.
-        split: of the run; unless it is "envs", workers that each serve a part of both halves are
-            tried in addition to workers that serve one half.
     """
     found = {
         "processes": {"backend": "multiprocessing", "num_buffers": 2},
         "in-process": {"backend": "serial", "num_buffers": 1},
         "threads": {"backend": "threading", "num_buffers": 2},
-        SPLIT_ENVS: {"backend": "multiprocessing", "num_buffers": 2, "split": "envs"},
     }
-    left_out = {*(["threads"] if python else []), *([SPLIT_ENVS] if split == "envs" else [])}
-    return {name: tables for name, tables in found.items() if name not in left_out}
+    return {name: tables for name, tables in found.items() if name != "threads" or not python}
 
 
 def _vec_line(
@@ -350,7 +341,6 @@ def _vec_line(
     }[tables["backend"]]
     rest = ", ".join(f"{name} {_short(rate)}" for name, rate in rates.items() if name != taken)
     buffers = f"{tables['num_buffers']} buffer{'s' if tables['num_buffers'] > 1 else ''}"
-    buffers += ", split by envs" if tables.get("split") == "envs" else ""
     return f"vec: {who}, {buffers} ({_short(rates[taken])} agent-steps/s while collecting; {rest})"
 
 
@@ -376,21 +366,17 @@ def _measure_vecs(
 
     Both are empty if creating the envs in this process takes more than half of the time. The start
     of the default's worker processes does not count against the time, because the run needs them
-    anyway. SPLIT_ENVS is left out if half of the time has passed by then.
+    anyway.
     """
     begin, default = time.perf_counter(), next(iter(tries))
     rollouts: dict[str, Rollout] = {}
     with contextlib.ExitStack() as stack:
         pool = ThreadPool(config.train.threads or usable_cores())
         stack.callback(pool.close)
-        last = [default, *({SPLIT_ENVS} & tries.keys())]
-        for name in [*(name for name in tries if name not in last), *last]:
-            since_s = time.perf_counter() - begin
-            if since_s > allowed_s / 2:
-                if name == SPLIT_ENVS:
-                    break
+        for name in [*(name for name in tries if name != default), default]:
+            spent_s = time.perf_counter() - begin
+            if spent_s > allowed_s / 2:
                 return {}, {}
-            spent_s = since_s
             vec = stack.enter_context(make_vec(config.merged({"vec": dict(tries[name])})))
             bf16, generator = (
                 config.train.precision == "bf16",
@@ -400,7 +386,7 @@ def _measure_vecs(
             rollouts[name].begin(config.train.seed)
             speed(rollouts[name], 0.0)  # Warm up: the first turn is slower than the others.
         slice_s = (allowed_s - spent_s) / (ROUNDS * len(rollouts))
-        found: dict[str, list[float]] = {name: [] for name in tries if name in rollouts}
+        found: dict[str, list[float]] = {name: [] for name in tries}
         for _ in range(ROUNDS):
             for name, rollout in rollouts.items():
                 found[name].append(speed(rollout, slice_s))

@@ -420,6 +420,7 @@ class Trainer:
         return (
             f"{vec.num_envs} envs, {vec.num_agents} rows, {type(vec).__name__.lower()} with "
             f"{vec.num_workers} workers and {vec.num_buffers} buffers"
+            + (f" split by {vec.split}" if vec.num_buffers > 1 else "")
         )
 
     def close(self) -> None:
