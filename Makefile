@@ -14,7 +14,7 @@ BIOME := npx --yes --fetch-retries=0 @biomejs/biome@2.6.8
 FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build trainer train test test-all debug asan analyze check lint fmt type wheel bench figures docs gpu golden golden-check learn limits model dist package release portable tsan stress valgrind sabotage soak faults fuzz cpus slow clean
+.PHONY: help venv build trainer train test test-all debug asan analyze check lint fmt type wheel bench figures docs gpu golden golden-check learn limits model dist package release portable tsan stress valgrind sabotage soak faults fuzz cpus slow readers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,14 @@ test-all: $(STAMP) ## the test suite with the slow tests
 
 slow: $(STAMP) ## a share of the slow tests, drawn by commit, for 15 minutes; ARGS="--start 0.1 --count 96" for a draw again
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python scripts/slow_tests.py $(ARGS)
+
+# py123d asks for a hundred packages; its maps and logs import these. If one is missing, the third line fails, where the tests would
+# be skipped.
+readers: $(STAMP) ## the tests of the readers that need py123d: OpenDRIVE maps and logs of 123D
+	$(PIP) install -c constraints.txt --no-deps py123d
+	$(PIP) install -c constraints.txt scipy shapely pyquaternion pyarrow msgpack pandas networkx cachetools trimesh DracoPy laspy tqdm pillow opencv-python-headless
+	$(BIN)/python -c 'from tests.drive_env import test_arrow_log, test_opendrive as maps; raise SystemExit(test_arrow_log.MISSING or maps.NEEDS or None)'
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 tests/drive_env/test_arrow_log.py tests/drive_env/test_opendrive.py
 
 cpus: $(STAMP) ## the tests that compute, with the kernels of older CPUs and with one and four threads; TESTS=... for others
 	$(BIN)/python scripts/cpus.py $(TESTS)

@@ -10,10 +10,14 @@ import tomllib
 from pathlib import Path
 
 import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 CI = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["make"]
 CHOICES = CI["strategy"]["matrix"]["include"]
+PINS = dict(
+    line.split("==") for line in (ROOT / "constraints.txt").read_text().split() if "==" in line
+)
 
 
 def test_workflows_make_targets_that_exist() -> None:
@@ -36,7 +40,16 @@ def test_the_tests_run_on_every_supported_python() -> None:
 
 def test_pre_commit_uses_the_pinned_linters() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
-    pins = dict(
-        line.split("==") for line in (ROOT / "constraints.txt").read_text().split() if "==" in line
-    )
-    assert [hook["rev"] for hook in hooks] == [f"v{pins['ruff']}", f"v{pins['clang-format']}"]
+    assert [hook["rev"] for hook in hooks] == [f"v{PINS['ruff']}", f"v{PINS['clang-format']}"]
+
+
+def test_the_readers_run_with_pinned_packages_that_the_extra_allows() -> None:
+    (choice,) = [choice for choice in CHOICES if choice["targets"] == "readers"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (extra,) = map(Requirement, project["optional-dependencies"]["opendrive"])
+    assert extra.specifier.contains(PINS[extra.name])
+    assert extra.marker is not None and extra.marker.evaluate({"python_version": choice["python"]})
+    recipe = (ROOT / "Makefile").read_text().partition("\nreaders:")[2].partition("\n\n")[0]
+    lines = re.findall(r"install -c constraints.txt (.*)", recipe)
+    names = [name for line in lines for name in line.split() if not name.startswith("-")]
+    assert "py123d" in names and set(names) <= set(PINS)
