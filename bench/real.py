@@ -2,16 +2,20 @@
 # SPDX-License-Identifier: MIT
 """Measure drivers on real scenes by the rules of several benchmarks, and the time to reach goals.
 
-    python bench/real.py --real DIR --real DIR      baselines; trainings of 7, 30 and 180 minutes
+    python bench/real.py --real DIR --real DIR      baselines, the driver that comes with the
+                                                    package, trainings of 7, 30 and 180 minutes
     python bench/real.py --real DIR --minutes 1     one training of a minute
-    python bench/real.py --real DIR --minutes ""    baselines alone
+    python bench/real.py --real DIR --minutes ""    none
+    python bench/real.py --real DIR --minutes "" --drivers driver,runs/NAME
 
 The scenes are those of WOMD in the folders, numbered as in bench/score.py. A hash of its name puts
 a scene into one part for good: training (60 %), validation or test (20 % each). Of the 47 scenes
 that bench/score.py is run with these are 27, 11 and 9. The test scenes are those that drive's split
 "train" leaves out. A driver trains on the preset's scenes and on the training scenes, which are a
 third of what it sees. Each number of --minutes is a training of its own, because the learning rate
-decreases over the whole of it.
+decreases over the whole of it. Baselines and --drivers are also measured on all scenes together;
+the driver that comes with the package has seen none of them, what other runs have seen is yours to
+know.
 
 Rules are those of drive_env/rules.py, except for the dynamics: a driver keeps its own car. The time
 to a share of goals is the first of TIMES after which the driver reaches that share by the rules of
@@ -42,6 +46,7 @@ from puffervec.train import TrainConfig
 from puffervec.train.device.device import choose_device
 
 PARTS = {"training": 0.6, "validation": 0.8, "test": 1.0}  # Upper end of each part in [0, 1).
+ALL = "all"  # The parts together.
 BASELINES = ("log", "lane-follow", "idm")
 MINUTES = "7,30,180"
 TIMES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60, 90, 120, 150, 180)
@@ -49,7 +54,7 @@ PEERS = ("gpudrive", "pufferdrive")
 GOALS = (0.80, 0.95, 0.99)
 RATES = ("score", "goal", "collision", "offroad", "comfortable")
 KEPT = ("scenes", "agents", *RATES, *(f"{name}_95" for name in RATES))
-HEADS = (">score", ">goal", ">collision", ">off-road", ">comfortable")
+HEADS = (">agents", ">score", ">goal", ">collision", ">off-road", ">comfortable")
 
 Rates = dict[str, dict[str, Any]]  # By part: rates with their intervals.
 
@@ -167,19 +172,25 @@ def times_to(moments: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[f
 
 
 def measure_all(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str, Any]:
-    """Measure the baselines, then train and measure the driver for each number of minutes.
+    """Measure baselines and trained drivers, then one that is trained for each number of minutes.
 
     Raises:
-        ConfigError: there are no such scenes, or --minutes is not a list of times.
+        CheckpointError, ConfigError: there are no such scenes or drivers, or --minutes is not a
+            list of times.
     """
     minutes = minutes_of(options.minutes)
     paths = score.real_scenes(options.real)
     parts = split_scenes(paths)
     config = runs.config_of(runs.RUNS["drive"], options.device, seed=options.seed)
+    every = {**parts, ALL: paths}
+    task = dataclasses.replace(config.env, scenes=",".join(map(str, paths)))
+    device = choose_device(options.device)
+    players = {name: (drive.baseline(name, score.SEED), config) for name in BASELINES}
+    players |= score.load_drivers(options.drivers, task, device, True)
     drivers: dict[str, dict[str, Rates]] = {}
-    for name in BASELINES:
+    for name, (actor, own) in players.items():
         note(name)
-        drivers[name] = measure(drive.baseline(name, score.SEED), config, parts, list(RULES))
+        drivers[name] = measure(actor, own, every, list(RULES))
     scenes = options.scenes or training_scenes(config.env.scenes, parts["training"])
     trainings = []
     for count in minutes:
@@ -187,7 +198,7 @@ def measure_all(options: argparse.Namespace, note: Callable[[str], None]) -> dic
         limited = config.merged({"env": {"scenes": scenes}, "train": {"time_limit_s": 60 * count}})
         drivers[f"{count:g} min"], run = train_and_measure(count, limited, parts)
         trainings.append(run)
-    return {"split": numbers_of(parts, paths), "drivers": drivers, "trainings": trainings}
+    return {"split": numbers_of(every, paths), "drivers": drivers, "trainings": trainings}
 
 
 def minutes_of(text: str) -> list[float]:
@@ -209,11 +220,15 @@ def minutes_of(text: str) -> list[float]:
 
 
 def rate_rows(results: Mapping[str, Any], part: str) -> list[tuple[str, ...]]:
-    """Return a row per rules and driver: rates on a part with 95 % intervals over scenes."""
+    """Return a row per rules and driver: rates on a part with 95 % intervals over scenes.
+
+    Drivers that were not measured on the part, and rules without rates there, have no row.
+    """
     return [
-        (rules, driver, *(cell(measured[rules][part], name) for name in RATES))
+        (rules, driver, f"{rates['agents']}", *(cell(rates, name) for name in RATES))
         for rules in RULES
         for driver, measured in results["drivers"].items()
+        if (rates := measured[rules].get(part, {})).get("score") is not None
     ]
 
 
@@ -241,8 +256,14 @@ def time_heads() -> tuple[str, ...]:
 
 
 def markdown(results: Mapping[str, Any]) -> str:
-    """Return the rates on the test scenes and the minutes to goals as two tables."""
-    rates = common.markdown(("rules", "driver", *HEADS), rate_rows(results, "test"))
+    """Return the rates as a table, and the minutes to goals if drivers were trained.
+
+    The rates are those on the test scenes, without trainings those on all scenes.
+    """
+    part = "test" if results["trainings"] else ALL
+    rates = common.markdown(("rules", "driver", *HEADS), rate_rows(results, part))
+    if not results["trainings"]:
+        return rates
     return f"{rates}\n\n{common.markdown(time_heads(), time_rows(results))}"
 
 
@@ -252,8 +273,9 @@ def show(results: Mapping[str, Any]) -> None:
         heads = [head.removeprefix(">") for head in HEADS]
         title = f"{part}: {len(numbers)} scenes, rates with 95 % intervals over scenes"
         common.print_table(title, ("rules", "driver", *heads), rate_rows(results, part))
-    heads = [head.removeprefix(">") for head in time_heads()]
-    common.print_table("minutes to a share of goals", heads, time_rows(results))
+    if results["trainings"]:
+        heads = [head.removeprefix(">") for head in time_heads()]
+        common.print_table("minutes to a share of goals", heads, time_rows(results))
 
 
 # ---- the command ---------------------------------------------------------------------------------
@@ -266,6 +288,12 @@ def parser() -> argparse.ArgumentParser:
     )
     add = flags.add_argument
     add("--real", action="append", required=True, help="folder of WOMD scenes; repeatable")
+    add(
+        "--drivers",
+        default=score.DRIVER,
+        help="trained drivers: runs, checkpoints, or policies that come with drive, separated by "
+        'commas; "" for none (default: %(default)s)',
+    )
     add("--minutes", default=MINUTES, help='trainings; "" for none (default: %(default)s)')
     add("--scenes", help="training scenes (default: the preset's and those of the part training)")
     add("--cores", type=int, default=2, help="cores to use (default: %(default)s)")

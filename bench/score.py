@@ -40,18 +40,23 @@ import numpy as np
 from torch import nn
 
 from bench import common, runs
-from drive_env.config import EVALUATED_ON, sets_of
+from drive_env.config import EVALUATED_ON, DriveConfig, sets_of
 from drive_env.evaluate import evaluate as drive
+from drive_env.evaluate.envs import evaluation_config
 from drive_env.generate.generate import DEFAULT_COUNT
+from puffervec.commands.players import acting_rows
 from puffervec.contract.evaluation import Actor
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
+from puffervec.train.config.target import trained_policy
 from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.metrics.keys import ELAPSED_S, STEP
 from puffervec.train.metrics.log import METRICS_FILE, read_metrics
 from puffervec.train.policies.mapping import PolicyRows, policy_rows
+from puffervec.train.policies.run_spec import RunSpec
+from puffervec.train.run.find import read_newest
 from puffervec.train.run.rundir import CHECKPOINTS
 
 if TYPE_CHECKING:
@@ -147,6 +152,63 @@ def train(
 def actor_of(moment: Moment, device: Any, rows: Mapping[str, PolicyRows]) -> Actor:
     """Return the driver of a moment, which takes the most probable actions."""
     return ev.PolicyActor(moment.policies, device, deterministic=True, seed=SEED, rows=rows)
+
+
+def load_drivers(
+    names: str, task: DriveConfig, device: Any, deterministic: bool
+) -> dict[str, tuple[Actor, TrainConfig]]:
+    """Load trained drivers, as `load_driver` does, by the last parts of their names.
+
+    Args:
+        names: names of drivers, separated by commas.
+        task, device, deterministic: as for `load_driver`.
+
+    Raises:
+        CheckpointError, ConfigError: see `load_driver`; or two have the same name.
+    """
+    drivers: dict[str, tuple[Actor, TrainConfig]] = {}
+    for name in filter(None, names.split(",")):
+        label = Path(name).name
+        if label in drivers or label in drive.BASELINES:
+            raise ConfigError(f"{name}: another driver is called {label}: rename the folder")
+        drivers[label] = load_driver(name, task, device, deterministic)
+    return drivers
+
+
+def load_driver(
+    name: str, task: DriveConfig, device: Any, deterministic: bool
+) -> tuple[Actor, TrainConfig]:
+    """Load a trained driver for a task, with its own observations and actions.
+
+    Args:
+        name: a run folder, a checkpoint, or a policy that comes with drive ("driver").
+        task: settings with the task, see `drive_env.evaluate.evaluate.same_task`. Its scenes are
+            opened, those of the run are not.
+        device: of the policies.
+        deterministic: take the most probable actions, do not draw them.
+
+    Returns:
+        The actor, and the config of the run with the task.
+
+    Raises:
+        CheckpointError: there is no such checkpoint, or it cannot be read.
+        ConfigError: there is no such driver, or it is not one of drive.
+    """
+    if trained_policy(name) is None and not Path(name).exists():
+        raise ConfigError(f"there is no driver {name!r}: name a run, a checkpoint, or driver")
+
+    def with_task(config: TrainConfig) -> TrainConfig:
+        if config.target != "drive":
+            raise ConfigError(f"{name} is a run of {config.target}, not of drive")
+        env = evaluation_config(drive.same_task(task, config.env), {})
+        return dataclasses.replace(config, env=env)
+
+    def load(path: Path) -> tuple[RunSpec, dict[str, nn.Module]]:
+        return ev.load_policies(path, device, adapt=with_task)
+
+    _, (run, policies) = read_newest(name, Path("runs"), load)
+    rows = acting_rows(run)
+    return ev.PolicyActor(policies, device, deterministic, SEED, rows), run.config
 
 
 def score_sample(run: runs.Run, options: argparse.Namespace, seed: int) -> dict[str, Any]:

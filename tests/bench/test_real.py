@@ -100,7 +100,12 @@ def test_the_command(
         watch = SimpleNamespace(moments=moments)
         return watch, {"start_s": 1.0}, lambda moment: "trained" if moment.minutes > 1 else "new"
 
+    def load_drivers(names: str, task: Any, device: Any, deterministic: bool) -> dict[str, Any]:
+        assert deterministic and task.scenes.count("tfrecord") == 20
+        return {name: (name, TrainConfig.of("drive")) for name in names.split(",")}
+
     monkeypatch.setattr(score, "evaluate", evaluate)
+    monkeypatch.setattr(score, "load_drivers", load_drivers)
     monkeypatch.setattr(score, "train", train)
     monkeypatch.setattr(score, "use_cores", lambda count: None)
     path = tmp_path / "r.json"
@@ -109,17 +114,23 @@ def test_the_command(
     assert str(tmp_path) not in path.read_text(), "results name no folder and no scene"
     assert not any(name in path.read_text() for name in NAMES[:20])
     results = json.loads(path.read_text())["results"]
-    assert list(results["drivers"]) == ["log", "lane-follow", "idm", "2 min"]
+    assert list(results["drivers"]) == ["log", "lane-follow", "idm", "driver", "2 min"]
+    assert results["split"][real.ALL] == list(range(1, 21))
+    assert real.ALL not in results["drivers"]["2 min"]["none"], "it has seen some of them"
     (run,) = results["trainings"]
     assert run["time_to"]["pufferdrive"]["validation"] == [2.0, 2.0, None]
-    drivers, parts = len(results["drivers"]), len(real.PARTS)
-    assert len(asked) == parts * (drivers * len(RULES) + len(real.PEERS))
+    parts, rules = len(real.PARTS), len(RULES)
+    assert len(asked) == 4 * (parts + 1) * rules + parts * (rules + len(real.PEERS))
     assert ("respawn", ",".join(map(str, real.split_scenes(
         sorted(tmp_path.glob("tfrecord*")))["test"]))) in asked  # fmt: skip
     table = real.markdown(results)
-    assert "| gpudrive | 2 min | 0.97 [0.92, 1.02] |" in table
+    assert "| gpudrive | 2 min | 9 | 0.97 [0.92, 1.02] |" in table
     assert "| pufferdrive | 2 min | test | 2.0 | 2.0 | - |" in table
     assert "minutes to a share of goals" in capsys.readouterr().out
+    assert real.main([*flags[:2], "--minutes", "", "--drivers", "a,b", "--json", str(path)]) == 0
+    lines = real.markdown(json.loads(path.read_text())["results"]).splitlines()
+    assert len(lines) == 2 + 5 * rules, "rates on all scenes, and no minutes"
+    assert any(line.startswith("| nuplan | b | 9 | 0.50 [0.45, 0.55] |") for line in lines)
 
 
 @pytest.mark.parametrize(

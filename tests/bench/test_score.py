@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from bench import score
+from drive_env.config import DriveConfig
 from drive_env.generate import generate
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
@@ -58,6 +59,23 @@ def test_policies_are_copied_at_the_last_update_that_ends_in_time() -> None:
     assert [m.minutes for m in watch.moments] == [1.0, 2.0] and stops == [150.0]
     assert watch.moments[0].policies["default"].weight.item() == 3.0  # a copy
     assert [point["score"] for point in watch.curve] == [None, 0.5, 0.5, 0.5, None]
+
+
+@pytest.mark.slow
+def test_a_trained_driver_gets_another_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps how it sees and acts; its own scenes are not read."""
+    monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "cache"))
+    task, cpu = DriveConfig(scenes="generated:2", goal_behavior="stop"), torch.device("cpu")
+    ((name, (actor, config)),) = score.load_drivers("driver", task, cpu, True).items()
+    assert (name, config.env.scenes, config.env.goal_behavior) == ("driver", "generated:2", "stop")
+    assert (config.env.observation, config.env.dynamics) == ("driver", "car")
+    found = score.evaluate(actor, config, "generated:2", 1)
+    assert found["scenes"] == 2 and found["goal"] > 0.5
+    for names, words in (("chess", "no driver 'chess': name a run"), ("driver,a/driver", "rename")):
+        with pytest.raises(ConfigError, match=words):
+            score.load_drivers(names, task, cpu, True)
 
 
 def canned(score_value: float) -> dict[str, Any]:

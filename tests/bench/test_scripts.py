@@ -178,13 +178,16 @@ def test_generated_scenes_beside_those_of_womd(
 @pytest.mark.slow
 def test_realism_of_drivers(tmp_path: Path, short: Callable[..., Any]) -> None:
     folder = str(two_scenes_of_womd(tmp_path))
-    flags = ["--real", folder, "--drivers", "log,constant-velocity", "--episodes", "2"]
+    flags = ["--real", folder, "--drivers", "driver,log,constant-velocity", "--episodes", "2"]
     found = short("realism", *flags, seconds=())
-    assert found["scenes"] == 2 and [*found["drivers"]] == ["log", "constant-velocity"]
-    log, constant = (report["total"]["realism"] for report in found["drivers"].values())
-    assert 0 < constant < log <= 1
+    assert found["scenes"] == 2
+    assert [*found["drivers"]] == ["log", "constant-velocity", "driver"]
+    log, constant, driver = (each["total"]["realism"] for each in found["drivers"].values())
+    assert 0 < constant < log <= 1 and 0 < driver < log
+    for each in found["drivers"].values():
+        assert [row["scene"] for row in each["rows"]] == [1, 2]
     header, _, first, *_ = realism.markdown(found).splitlines()
-    assert header.count("|") == first.count("|") == 8 and first.startswith("| log |")
+    assert header.count("|") == first.count("|") == 8 and first.startswith("| `log` |")
 
 
 @pytest.mark.slow
