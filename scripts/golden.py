@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from drive_env.generate.generate import generate_scene  # noqa: E402
+from drive_env.generate.place import place  # noqa: E402
 from drive_env.scenes.compile import CompileSettings, compile_scene  # noqa: E402
 from drive_env.scenes.sceneset import SceneSet, write_scene_set  # noqa: E402
 from drive_env.scenes.schema import Scene  # noqa: E402
@@ -37,6 +38,7 @@ from tests.golden import cases, record  # noqa: E402
 SHORTEST_REASON = 10
 STEPS = record.CHECKPOINTS[-1]
 SCENE_SEED, SCENE_COUNT = 7, 2
+PER_KM = 30.0  # vehicles that are placed
 
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -45,10 +47,14 @@ SCENE_SEED, SCENE_COUNT = 7, 2
 def scenes_of(name: str) -> list[Scene]:
     """Return the scenes of a committed set.
 
-    They are generated scenes, or random ones with traffic lights and objects of all types.
+    They are generated scenes, their maps with placed vehicles, or random ones with traffic lights
+    and objects of all types.
     """
+    generated = [generate_scene(SCENE_SEED, index) for index in range(SCENE_COUNT)]
     if name == "drive":
-        return [generate_scene(SCENE_SEED, index) for index in range(SCENE_COUNT)]
+        return generated
+    if name == "drive_placed":
+        return [place(scene, SCENE_SEED, index, PER_KM) for index, scene in enumerate(generated)]
     scenes = [
         random_scene(seed, objects=16, roads=24, spread_m=25.0, frames=25)
         for seed in range(1, SCENE_COUNT + 1)

@@ -423,5 +423,6 @@ typedef struct drive_turn {
     drive_followers followers; // (layout->followers,)
     drive_scratch scratch;
     drive_slot* slot;  // the current slot
+    uint32_t start;    // turn of the bundle in which the slot's episode began (episode.c)
     drive_scene scene; // its scene
 } drive_turn;

@@ -179,8 +179,10 @@ def following_acceleration(
     """Return the acceleration that keeps a gap to the nearest car in front, (N,) m/s^2.
 
     It is large if there is no such car. This is the interaction of the intelligent driver model
-    with the desired gap 2 m + 1 s * v (Treiber, Hennecke and Helbing 2000), for partners whose box
-    reaches into the corridor along the arc that the car steers.
+    (Treiber, Hennecke and Helbing 2000, see csrc/drive/motion/follow.c), for partners whose box
+    reaches into the corridor along the arc that the car steers. The gap of 2 m is that of its
+    authors; the headway of 1 s, the acceleration of 1.5 m/s^2 and the braking of 3 m/s^2 are our
+    choice.
     """
     reach = (
         partners["length"] * np.abs(partners["cos"]) + partners["width"] * np.abs(partners["sin"])

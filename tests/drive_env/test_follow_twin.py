@@ -7,6 +7,7 @@ its formulas say.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +33,7 @@ from tests.drive_env.worlds import (
     write_world,
 )
 from tests.twins.drive import SceneTwin
-from tests.twins.drive_follow import LOG, WAITS, followers, step
+from tests.twins.drive_follow import LANE, LOG, WAITS, followers, step
 
 SAME = 2e-3  # m, m/s, rad
 
@@ -155,6 +156,89 @@ def test_followers_equal_the_twin_on_roads(
         seen = follow(vec, scenes, 25, seed=3)
     assert seen["compared"] > 100, seen
     assert seen["at the end of a piece"] < 0.01 * seen["compared"]
+
+
+# ---- which way they take ----
+
+FORK_M = 20.0
+LEFT, RIGHT = np.array([60.0, 10.0, 0.0]), np.array([60.0, -10.0, 0.0])
+ALONE: dict[str, Any] = {"others": "idm", "control": "ids", "idm_speed_mps": 10.0}
+
+
+def at_a_fork(path: Path, lane_m: float = FORK_M) -> SceneSet:
+    """A car (1) whose log of 12 frames ends on a lane that forks at `lane_m`, a bus that stands in
+    the left exit, and an agent far away (99).
+    """
+    rng, frames, items = np.random.default_rng(0), 100, []
+    for number, (x, y), speed, there in (
+        (1, (0.0, 0.0), 5.0, 12),
+        (2, (70.0, 10.0), 0.0, frames),
+        (99, (0.0, 500.0), 5.0, frames),
+    ):
+        item = moving_object(rng, frames, 0.0, 0)
+        item.valid[:], item.heading_rad[:], item.velocity_mps[:] = False, 0.0, (speed, 0.0)
+        item.valid[:there] = True
+        item.position_m[:, 0] = x + 0.1 * speed * np.arange(frames)
+        item.position_m[:, 1], item.goal_m[:2] = y, (FORK_M + 20.0, 0.0)
+        items.append(dataclasses.replace(item, id=number, length_m=4.0, width_m=2.0, expert=False))
+    start, fork = np.array([-50.0, 0.0, 0.0]), np.array([lane_m, 0.0, 0.0])
+    ways = [(start, fork), (fork, LEFT, LEFT + (40, 0, 0)), (fork, RIGHT, RIGHT + (40, 0, 0))]
+    roads = tuple(Road("lane", 2, 30 + n, np.array(way)) for n, way in enumerate(ways))
+    return write_world(path, [Scene("fork", "", frames, tuple(items), roads, {}, {})])
+
+
+def exit_of(state: dict[str, Any], scenes: SceneSet) -> int:
+    """Return the lane on which the only follower is, by its place in the scene; -1 for its log."""
+    on_lane = int(state["follower_phase"][0]) == LANE
+    return int(scenes.scene(0)[1]["polyline"][state["follower_to"][0]]) if on_lane else -1
+
+
+@pytest.mark.parametrize("lane_m", [FORK_M, pytest.param(5.6, marks=pytest.mark.slow)])
+def test_followers_equal_the_twin_where_lanes_fork(tmp_path: Path, lane_m: float) -> None:
+    """Two episodes of each seed, whether the log ends before the fork or at it. The bus slows down
+    only those that will turn left. A state that is set leads to the same exit.
+    """
+    scenes = at_a_fork(tmp_path / "set", lane_m)
+    twins, seen, taken = {0: SceneTwin(scenes, 0)}, Counter[str](), []
+    settings = {**ALONE, "control_ids": (99,), "num_agents": 1, "max_steps": 60}
+    for seed in range(7, 11):
+        with make_env(scenes.path, **settings) as vec:
+            vec.reset(seed)
+            early = {}
+            for _ in range(121):
+                before = vec.peek(0)
+                vec.step(np.array([45]))
+                compare_step(vec, twins, before, seed, seen)
+                if before["slot_clock"][0] == 4:
+                    early = before
+                elif before["slot_clock"][0] == 59:
+                    taken.append(exit_of(before, scenes))
+            vec.poke(0, early)
+            for _ in range(55):
+                vec.step(np.array([45]))
+            assert exit_of(vec.peek(0), scenes) == taken[-1]
+    assert seen["compared"] > 400 and seen["at the end of a piece"] < 0.01 * seen["compared"]
+    first, second = taken[::2], taken[1::2]
+    assert set(first) == set(second) == {1, 2} and first != second
+
+
+def test_an_agent_that_returns_takes_the_same_exits(tmp_path: Path) -> None:
+    """In an episode that is longer than the scene. The goal lies between the exits."""
+    scenes, taken = at_a_fork(tmp_path / "set"), []
+    settings = {**ALONE, "control_ids": (1,), "num_agents": 1, "idm_agents": 1, "max_steps": 150}
+    with make_env(
+        scenes.path, num_envs=8, goal_behavior="respawn", goal_radius_m=10.0, **settings
+    ) as vec:
+        vec.reset(0)
+        ways = []
+        for _ in range(148):
+            vec.step(np.zeros(vec.num_agents, np.int32))
+            ways.append([exit_of(vec.peek(env), scenes) for env in range(8)])
+    for lanes in np.array(ways).T:
+        entered = [lane for before, lane in itertools.pairwise(lanes) if before != lane > 0]
+        assert len(entered) >= 2 and len(set(entered)) == 1
+        taken.append(entered[0])
+    assert set(taken) == {1, 2}
 
 
 # ---- what the formulas say ----

@@ -91,8 +91,9 @@ def test_scenes_of_this_version_stay_what_they_are() -> None:
 
 @pytest.mark.parametrize("name", digests.NAMES)
 def test_families_of_this_version_stay_what_they_are(name: str) -> None:
-    """`make cpus` runs this with the kernels of other CPUs. A new version of the families, or of
-    drive_env/generate/generate.py, renews the file: python -m tests.drive_env.digests
+    """`make cpus` runs this with the kernels of other CPUs. A new version of the families, of
+    drive_env/generate/generate.py or place.py, or of drive_env/scenes/windows.py, renews the file:
+    python -m tests.drive_env.digests
     """
     assert digests.digests_of(name) == digests.kept()[name]
 

@@ -4,10 +4,11 @@
 tests and scripts/golden.py.
 
 Three envs come from outside the core (two examples, and drift.c beside this file): they are
-compiled with the compiler and flags of the build under test. The driving env runs on two committed
+compiled with the compiler and flags of the build under test. The driving env runs on committed
 sets, since compiling scenes is NumPy's arithmetic, which may round differently from CPU to CPU; the
-env's own does not. One has two generated scenes ("drive"), the other two of random numbers with
-objects of all types, traffic lights and speed limits ("drive_lit").
+env's own does not. One has two generated scenes ("drive"), one has two scenes of random numbers
+with objects of all types, traffic lights and speed limits ("drive_lit"), and one has vehicles that
+are placed at random on the maps of two generated scenes ("drive_placed").
 """
 
 from __future__ import annotations
@@ -20,21 +21,25 @@ from pathlib import Path
 from typing import Any
 
 import puffervec
+from drive_env.rules import RULES
 from puffervec.contract.native import EnvData, NativeEnv
 from puffervec.vec.vector_env import VectorEnv
 from tests.cases import missing_from
 from tests.libraries import compile_library
 
 HERE = Path(__file__).resolve().parent
-SCENES = {"drive": HERE / "drive.scenes", "drive_lit": HERE / "drive_lit.scenes"}
+SCENES = {name: HERE / f"{name}.scenes" for name in ("drive", "drive_lit", "drive_placed")}
 ENVS = 8  # two halves with up to four workers each
 DRIVE_K, DRIVE_RANGE_M = (8, 4, 8), 30.0
 
 
 @dataclass(frozen=True)
 class Case:
-    """An env with everything that fixes its bytes. seeds: the first is checked in each run of the
-    tests.
+    """An env with everything that fixes its bytes.
+
+    Attributes:
+        seeds: the first is checked in each run of the tests.
+        weights: of the scenes of drive, as if each were a set with that weight.
     """
 
     name: str
@@ -42,6 +47,7 @@ class Case:
     kwargs: dict[str, Any] = field(default_factory=dict)
     autoreset: str = "next_step"
     seeds: tuple[int, ...] = (1,)
+    weights: tuple[float, ...] = ()
 
     def make(self, **settings: Any) -> VectorEnv:
         """Make it; settings as for `puffervec.make`, in this process unless they say otherwise."""
@@ -51,7 +57,7 @@ class Case:
             "autoreset_mode": self.autoreset,
             **settings,
         }
-        return puffervec.make(_env(self.env), env_kwargs=self.kwargs, **given)
+        return puffervec.make(_env(self.env, self.weights), env_kwargs=self.kwargs, **given)
 
 
 FIVE = (1, 2, 3, 4, 5)
@@ -88,6 +94,9 @@ BLOCKS = {
 }
 BEHAVIOURS = {"collision_behavior": "stop", "offroad_behavior": "remove", "goal_radius_m": 4.0}
 IDM = {"others": "idm", "control": "predict", "idm_acceleration_mps2": 3.0}
+# Followers that drive on along the lanes after their logs.
+DRIVERS = {"others": "idm", "control": "predict", "max_steps": 50, "resample_steps": 160}
+ALL_KINDS = "plain=2 varied=2 hasty timid inattentive late"
 LIMITED = {
     "max_acceleration_mps2": 3.0,
     "max_steering_rate_radps": 0.7,
@@ -100,8 +109,8 @@ PAID = {
     "unknown_speed_limit_mps": 5.0, "observe_weights": 1, "reward_acceleration": -0.01, "reward_lateral": -0.02,
     "reward_step": -0.01,
 }  # fmt: skip
-# What is seen with "drive_lit": each preset of observations, each model of dynamics, and who else
-# moves how.
+# What is seen with "drive_lit": each preset of observations, each model of dynamics, who else moves
+# how, and the rules of other benchmarks.
 LIT_CASES: dict[str, dict[str, Any]] = {
     "compact, all blocks": {**BLOCKS, "control": "all"},
     "far, all blocks": {**BLOCKS, "control": "all", "observation": "far", "row_dtype": "uint8"},
@@ -136,7 +145,21 @@ LIT_CASES: dict[str, dict[str, Any]] = {
     "log": {"replay_log": 1, "control": "all"},
     "passes": {"scene_draws": "passes", "resample_steps": 20},
     "failed scenes again": {"replay_failed": 0.6, "resample_steps": 20, "max_steps": 15, "goal_radius_m": 8.0},
+    **{
+        f"{kind} drivers": {**DRIVERS, "traffic_kinds": kind}
+        for kind in ("plain", "varied", "hasty", "timid", "inattentive", "late")
+    },
+    "drivers of all kinds": {**DRIVERS, "traffic_kinds": ALL_KINDS},
+    "traffic of all kinds": {
+        "traffic_idm": 0.6, "traffic_log": 0.1, "traffic_kinds": ALL_KINDS, "control": "valid", "max_steps": 20,
+    },
+    **{
+        f"rules of {name}": {**rules, "resample_steps": 200}
+        for name, rules in RULES.items() if rules
+    },
 }  # fmt: skip
+# Draws of the two scenes of "drive_lit" as of two sets with weights.
+WEIGHTED = {**LIT, "num_agents": 24, "control": "all", "resample_steps": 12, "max_steps": 6}
 
 CASES = [
     Case("probe", "probe", PROBE),
@@ -188,14 +211,30 @@ CASES = [
         Case(f"drive, lit, {name}", "drive_lit", {**LIT, **kwargs})
         for name, kwargs in LIT_CASES.items()
     ),
+    *(
+        Case(
+            f"drive, lit, weighted sets, {draws}",
+            "drive_lit",
+            {**WEIGHTED, "scene_draws": draws},
+            weights=(3.0, 1.0),
+        )
+        for draws in ("independent", "passes")
+    ),
+    Case(
+        "drive, placed",
+        "drive_placed",
+        {**DRIVE, "num_agents": 24, "goal_behavior": "next", "next_goal_m": 25.0, "metrics": 1},
+    ),
     Case("coin_grid", "coin_grid", {"size": 4, "episode_length": 30}),
     Case("lantern", "lantern", {"size": 7}),
     Case("drift", "drift", {"episode_length": 40}),
 ]
 CASES += [Case(env, env) for env in missing_from(CASES)]
 BY_NAME = {case.name: case for case in CASES}
-# One case of each env; drive_lit is drive with other scenes.
-FIRST = {case.env: case.name for case in reversed(CASES) if case.env != "drive_lit"}
+# One case of each env, of drive the first one.
+FIRST = {
+    case.env: case.name for case in reversed(CASES) if case.env == "drive" or case.env not in SCENES
+}
 
 
 @dataclass(frozen=True)
@@ -234,8 +273,8 @@ _OUTSIDE: dict[str, tuple[Path, type[Any]]] = {
 
 
 @cache
-def _env(name: str) -> Any:
-    """Return what `puffervec.make` takes for an env."""
+def _env(name: str, weights: tuple[float, ...] = ()) -> Any:
+    """Return what `puffervec.make` takes for an env. weights: as in Case."""
     if name in SCENES:
         from drive_env.config import DriveConfig
         from drive_env.env import params_of
@@ -243,7 +282,9 @@ def _env(name: str) -> Any:
         return NativeEnv(
             "drive",
             DriveConfig,
-            lambda config: EnvData(data=SCENES[name], params=params_of(config)),
+            lambda config: EnvData(
+                data=SCENES[name], params={**params_of(config), **_draws_of(config, weights)}
+            ),
         )
     if name not in _OUTSIDE:
         return name
@@ -251,6 +292,18 @@ def _env(name: str) -> Any:
     return NativeEnv(
         name, config, lambda config: EnvData(), shared_library=str(_compiled(source, name))
     )
+
+
+def _draws_of(config: Any, weights: tuple[float, ...]) -> dict[str, Any]:
+    """Return the params by which scenes with weights are drawn, as those of drive_env/env.py."""
+    from drive_env.prepare import Prepared
+
+    nothing: Any = None
+    sets = Prepared(HERE, nothing, (), counts=(1,) * len(weights), weights=weights)
+    if sets.scene_weights is None:
+        return {}
+    independent = {"scene_weights": sets.scene_weights}
+    return sets.set_params if config.scene_draws == "passes" else independent
 
 
 @cache

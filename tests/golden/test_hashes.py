@@ -22,6 +22,7 @@ import pytest
 
 import puffervec
 from drive_env.config import CHOICES, DriveConfig
+from drive_env.kinds import kinds
 from puffervec.contract.native import EnvData, NativeEnv
 from tests.builds import ROOT
 from tests.golden import check, record
@@ -223,6 +224,12 @@ def test_each_choice_of_drive_has_a_case() -> None:
     for setting, names in CHOICES.items():
         shown = {getattr(config, setting) for config in configs}
         assert shown == set(names), setting
+
+
+def test_each_kind_of_driver_has_bytes_of_its_own() -> None:
+    runs, names = record.load()["runs"], list(kinds())
+    cases = [runs[f"drive, lit, {name} drivers, seed 1"]["agents.observations"] for name in names]
+    assert len(names) > 5 and len({hashes[-1] for hashes in cases}) == len(names)
 
 
 def test_envs_meet_what_they_are_for() -> None:

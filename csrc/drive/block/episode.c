@@ -127,6 +127,7 @@ void drive_slot_start(drive_turn* turn) {
     drive_slot* slot = turn->slot;
     slot->clock = 0;
     slot->over = 0;
+    turn->start = turn->state->step;
     uint32_t row = slot->row, end = slot->row + slot->count;
     for (uint32_t o = 0; o < turn->scene.head->object_count && row < end; o++) {
         if (drive_object_controlled(turn->block->context, &turn->scene, &turn->scene.objects[o]))
@@ -235,6 +236,8 @@ static int has_failed(const drive_turn* turn) {
 
 void drive_slot_advance(drive_turn* turn) {
     drive_slot* slot = turn->slot;
+    // The step that is under way is counted in `step` already, but not in `clock`.
+    turn->start = turn->state->step - 1 - slot->clock;
     uint32_t active = remove_leavers(turn), left = 0;
     drive_follow(turn);
     slot->clock++;
@@ -311,6 +314,7 @@ void drive_slot_set(drive_turn* turn, int was_last, int last) {
     drive_agents* agents = &turn->agents;
     drive_slot* slot = turn->slot;
     const int was_over = was_last || slot->over;
+    turn->start = turn->state->step - slot->clock;
     slot->over = (uint32_t)is_over(turn);
     drive_followers_prepare(turn);
     const int over = last || slot->over;

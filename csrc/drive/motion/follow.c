@@ -11,7 +11,13 @@
 //
 //     dv/dt = a (1 - (v / v0)^4 - (s* / s)^2)        s* = s0 + max(0, v T + v dv / (2 sqrt(a b)))
 //
-// The numbers are the settings idm_..., which the driver's kind changes (kinds.c).
+// The lower bound of 0 in s* is that of Treiber, Kesting, "Traffic Flow Dynamics" (Springer 2013),
+// section 11.3; the exponent 4 is that of both. The other numbers are the settings idm_..., which
+// the driver's kind changes (kinds.c). Their defaults T = 1.5 s, s0 = 2 m and b = 2 m/s^2 are those
+// of Kesting, Treiber, Helbing, "Enhanced intelligent driver model to access the impact of driving
+// strategies on traffic capacity", Phil. Trans. R. Soc. A 368 (2010), table 1, which has a = 1.4
+// m/s^2, here 1.5. v0 is the largest speed of the vehicle's log. Drivers have no reaction time and
+// do not change lanes.
 //
 // A follower appears with its log and disappears where its path (followers.c) ends. Its leader is
 // the nearest body on the path within its width. A red light, and a stop sign at which it has not
@@ -29,10 +35,11 @@
 #include "drive/turn.h"
 #include "envs/kernels.h"
 
+// Our choice, as the model has no such bounds:
 #define LOOK_M 10.0f      // how far a follower looks ahead,
 #define LOOK_S 4.0f       // ... and for each m/s of its speed
 #define MOST_PIECES 256   // of the path that it looks at
-#define HARDEST_MPS2 8.0f // the hardest that it brakes
+#define HARDEST_MPS2 8.0f // the hardest that it brakes: about the grip of a dry road
 #define LEAST_GAP_M 0.1f  // at smaller gaps it brakes as hard as at this one
 #define PASSED_M 0.5f     // cars do not stop at a line farther behind their front bumper
 #define SAME_WAY 0.5f     // 60 degrees: a stop line holds for traffic in its direction
@@ -112,8 +119,10 @@ static int has_to_stop(const driver* me, uint32_t c, float gap) {
     }
     if (control->kind != PV_TRAFFIC_LIGHT || flashes)
         return 0;
+    // At a yellow light it stops if it can: Gazis, Herman, Maradudin, "The problem of the amber
+    // signal light in traffic flow", Operations Research 8 (1960), without the reaction time.
     if (colour == PV_STATE_YELLOW)
-        return 2.0f * me->style.braking * gap > me->speed * me->speed; // it can
+        return 2.0f * me->style.braking * gap > me->speed * me->speed;
     return colour == PV_STATE_RED;
 }
 
@@ -172,7 +181,10 @@ static leader look_ahead(driver* me) {
 
 // Returns the acceleration of a driver who brakes late: not below 0 before stopping at the usual
 // distance from the leader takes a harder deceleration than style->late, and then as hard as that
-// takes. free: m/s^2, without a leader; idm: with it. Nearer than the usual distance it is IDM's.
+// takes. That deceleration is closing^2 / (2 distance), the "deceleration rate to avoid the crash"
+// (Archer, "Indicators for traffic safety assessment and prediction", KTH 2005), here to stop at
+// the usual distance. free: m/s^2, without a leader; idm: with it. Nearer than the usual distance
+// it is IDM's.
 static float brake_late(
     const drive_style* style, const leader* ahead, float speed, float free, float idm) {
     const float left = ahead->gap - style->gap_m, closing = drive_max(speed - ahead->speed, 0.0f);
@@ -226,6 +238,9 @@ static float plan(const drive_turn* turn, uint32_t k) {
     return acceleration_of(&me.style, &ahead, me.speed, wanted);
 }
 
+// Moves a follower by the ballistic update: its acceleration is constant during the step (Treiber,
+// Kanagaraj, "Comparing numerical integration schemes for time-continuous car-following models",
+// Physica A 419, 2015).
 static void move(const drive_turn* turn, uint32_t k, float acceleration) {
     const drive_followers* all = &turn->followers;
     const uint32_t f = turn->slot->follower + k;

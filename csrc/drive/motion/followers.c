@@ -100,11 +100,15 @@ static uint32_t next_point(
     return end;
 }
 
+// Returns the segment after a segment of the path. Where lanes fork, the exit is a function of the
+// episode, the vehicle and the lane, so that a follower takes the exit that it has looked into, and
+// nothing has to be stored. An agent that IDM drives therefore takes the same exits again after it
+// has returned to its start, and a car that comes back to a fork, as on a roundabout, leaves it as
+// it did before. The length of the episode does not matter.
 static uint32_t segment_after(const drive_turn* turn, uint32_t k, uint32_t segment) {
-    const uint32_t slot = (uint32_t)(turn->slot - turn->slots),
-                   start = turn->state->step - turn->slot->clock;
+    const uint32_t slot = (uint32_t)(turn->slot - turn->slots);
     const uint32_t step =
-        0x80000000u | (slot & 0x7FF) << 20 | (start & 0xFFFFF); // not used by any other draw
+        0x80000000u | (slot & 0x7FF) << 20 | (turn->start & 0xFFFFF); // not used by any other draw
     return drive_lane_segment_after(turn, segment, step,
                                     turn->followers.object[turn->slot->follower + k] << 16);
 }

@@ -8,7 +8,15 @@
 // Ordinary drivers differ as "varied" says. A hasty one is faster, keeps about half of the distance
 // and accelerates and brakes harder; a timid one is the opposite. An inattentive one drives by the
 // settings, but takes no notice of some partners. A late one does not brake in time (follow.c).
-// docs/drive.md has the sources of the numbers.
+//
+// Sources: published parameters of the model have headways of 1 to 1.6 s, accelerations of 0.73 to
+// 1.4 m/s^2 and comfortable decelerations of 1.5 to 2 m/s^2 (Treiber, Hennecke, Helbing 2000, table
+// I; Kesting, Treiber, Helbing 2010, table 1; Treiber, Kesting 2013, table 11.2; follow.c has the
+// titles). "varied" scatters over about this range; "hasty" and "timid" lie on either side of it,
+// by our choice. "late" begins at 3.4 m/s^2, the deceleration that road design assumes, which nine
+// of ten drivers exceed in an emergency (Fambro, Fitzpatrick, Koppa, "Determination of stopping
+// sight distances", NCHRP Report 400, 1997). "unseen" is our choice: real inattention lasts for
+// seconds, so the probability is high enough to matter in short episodes.
 #include "drive/motion/kinds.h"
 
 #include "contract/base.h"
@@ -85,10 +93,8 @@ drive_style drive_style_of(const drive_turn* turn, uint32_t k) {
     if (config->idm_agents &&
         drive_object_controlled(turn->block->context, &turn->scene, drive_follower_object(turn, k)))
         return style; // agents that IDM drives are plain
-    // The step that is under way is counted in `step` already, but not in `clock`.
-    const uint32_t start = env->step - 1 - turn->slot->clock;
     const uint64_t seed =
-        pv_rng_u64(env->seed, env->episode, start, KIND_DRAWS + turn->slot->follower + k);
+        pv_rng_u64(env->seed, env->episode, turn->start, KIND_DRAWS + turn->slot->follower + k);
     const pv_drive_kind* kind = draw_kind(turn, seed);
     style.seed = seed;
     style.speed = draw_from(kind->speed, seed, 1);

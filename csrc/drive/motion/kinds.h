@@ -32,8 +32,7 @@ typedef struct drive_style {
 
 // Sets which kinds there are.
 void drive_kinds_init(const pv_context* context, drive_block* out);
-// Returns how follower k drives in this episode. Only for the step that is under way, before the
-// slot's clock has moved on.
+// Returns how follower k drives in this episode.
 drive_style drive_style_of(const drive_turn* turn, uint32_t k);
 // Returns whether the driver sees a partner, given by its object.
 int drive_style_sees(const drive_style* style, uint32_t object);
