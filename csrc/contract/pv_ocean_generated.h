@@ -531,6 +531,15 @@ static void ocean_name_records(const pv_context* context, pv_spec* spec) {
 
 OCEAN_TABLE(NULL, 0, 0);
 
+// Begins a forked process, which ends after `seconds`.
+static void ocean_begin_child(unsigned seconds) {
+    // A handler of this process would print its stack for a crash that is only reported.
+    const int fatal[] = {SIGALRM, SIGABRT, SIGSEGV, SIGFPE, SIGBUS, SIGILL};
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+        signal(fatal[i], SIG_DFL);
+    alarm(seconds);
+}
+
 // ---- pictures ----
 
 #ifdef OCEAN_RAYLIB
@@ -543,9 +552,27 @@ void* pv_ocean_env(void) {
     return ocean_last;
 }
 
+// Returns whether raylib can open a window. A forked process tries it, since raylib may crash where
+// there is no display.
+static int ocean_window_opens(void) {
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        ocean_begin_child(10);
+        InitWindow(1, 1, "");
+        _exit(!IsWindowReady());
+    }
+    int status = 0;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 static uint8_t* ocean_picture_of(Env* env, int32_t* size) {
-    if (!IsWindowReady())
+    if (!IsWindowReady()) {
         SetConfigFlags(FLAG_WINDOW_HIDDEN);
+        if (!ocean_window_opens())
+            pv_ocean_fail("raylib opens no window: check that DISPLAY names a display");
+    }
     OCEAN_RENDER(env);
     if (!IsWindowReady())
         pv_ocean_fail("its render function opens no window");
@@ -693,11 +720,7 @@ int pv_ocean_probe(const pv_params* params, ocean_facts* facts, unsigned seconds
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        // A handler of this process would print its stack for a crash that is only reported.
-        const int fatal[] = {SIGALRM, SIGABRT, SIGSEGV, SIGFPE, SIGBUS, SIGILL};
-        for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
-            signal(fatal[i], SIG_DFL);
-        alarm(seconds);
+        ocean_begin_child(seconds);
         ocean_report(params, ends[1]);
     }
     close(ends[1]);
