@@ -220,8 +220,8 @@ def _notes(config: TrainConfig) -> list[str]:
     if not notes:
         return []
     return [
-        f"{len(notes)} settings of the env's files have no effect here: puffer-train "
-        f"{config.target} --help lists them"
+        f"settings of the env's files without effect here: {len(notes)} (puffer-train "
+        f"{config.target} --help lists them)"
     ]
 
 
