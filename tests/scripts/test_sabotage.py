@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import psutil
@@ -35,6 +37,26 @@ def test_each_applies_to_one_place(entry: Sabotage) -> None:
     assert broken != text
     if entry.file.endswith(".py"):
         ast.parse(broken)  # a mistake that one could make, not one that no import survives
+
+
+@pytest.mark.slow
+def test_broken_c_compiles(tmp_path: Path) -> None:
+    """`make sabotage` ends where a breakage does not compile."""
+    root = tmp_path / "csrc"
+    shutil.copytree(source_folder() / "csrc", root)
+    sources = {path: path.read_text() for path in root.rglob("*.[ch]")}
+    for entry in LIST:
+        if not entry.file.startswith("csrc/"):
+            continue
+        path = tmp_path / entry.file
+        path.write_text(entry.apply(sources[path]))
+        name = f'#include "{path.relative_to(root)}"'
+        including = (c for c in sources if c.suffix == ".c" and name in sources[c])
+        unit = next(including, path) if path.suffix == ".h" else path
+        command = ["gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{root}", "-fsyntax-only", "-w", unit]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, f"{entry.name}: {done.stderr}"
+        path.write_text(sources[path])
 
 
 def test_names_differ_and_every_area_has_some() -> None:
