@@ -68,13 +68,15 @@ def test_names_differ_and_every_area_has_some() -> None:
     assert [area for area in AREAS if not any(entry.file.startswith(area) for entry in LIST)] == []
 
 
-def test_the_named_tests_are_there() -> None:
+def test_the_named_tests_always_run() -> None:
     root = source_folder()
     for test in sorted({test for entry in LIST for test in entry.tests}):
         path, _, name = test.partition("::")
         assert (root / path).exists(), test
         if name:
-            assert f"def {name.partition('[')[0]}(" in (root / path).read_text(), test
+            function, text = f"def {name.partition('[')[0]}(", (root / path).read_text()
+            assert function in text, test
+            assert f"@pytest.mark.slow\n{function}" not in text, test
 
 
 # ---- the script ----------------------------------------------------------------------------------

@@ -254,7 +254,6 @@ def test_embeddings_and_attention_learn_as_in_eager(name: str) -> None:
     assert allocations(lambda: made(batch)) == []
 
 
-@pytest.mark.slow
 def test_dropout_draws_anew_in_each_run_from_the_generator() -> None:
     policy = net(nn.Dropout(0.5))
     optimizer = torch.optim.SGD(policy.parameters(), 0.0)
