@@ -298,7 +298,11 @@ typedef enum {
     SHADER_LOC_MATRIX_MVP, SHADER_LOC_MATRIX_VIEW, SHADER_LOC_MATRIX_PROJECTION,
     SHADER_LOC_MATRIX_MODEL, SHADER_LOC_MATRIX_NORMAL, SHADER_LOC_VECTOR_VIEW,
     SHADER_LOC_COLOR_DIFFUSE, SHADER_LOC_COLOR_SPECULAR, SHADER_LOC_COLOR_AMBIENT,
-    SHADER_LOC_MAP_ALBEDO, SHADER_LOC_MAP_METALNESS, SHADER_LOC_MAP_NORMAL
+    SHADER_LOC_MAP_ALBEDO, SHADER_LOC_MAP_METALNESS, SHADER_LOC_MAP_NORMAL,
+    SHADER_LOC_MAP_ROUGHNESS, SHADER_LOC_MAP_OCCLUSION, SHADER_LOC_MAP_EMISSION,
+    SHADER_LOC_MAP_HEIGHT, SHADER_LOC_MAP_CUBEMAP, SHADER_LOC_MAP_IRRADIANCE,
+    SHADER_LOC_MAP_PREFILTER, SHADER_LOC_MAP_BRDF, SHADER_LOC_VERTEX_BONEIDS,
+    SHADER_LOC_VERTEX_BONEWEIGHTS, SHADER_LOC_BONE_MATRICES
 } ShaderLocationIndex;
 #define SHADER_LOC_MAP_DIFFUSE SHADER_LOC_MAP_ALBEDO
 #define SHADER_LOC_MAP_SPECULAR SHADER_LOC_MAP_METALNESS
@@ -436,6 +440,22 @@ PV_RAY_NOTHINGS(
 PV_RAY_NOTHINGS(
     SetAudioStreamVolume, SetAudioStreamBufferSizeDefault, SetAudioStreamCallback, UnloadFileData,
     UnloadFileText, UnloadDirectoryFiles, BeginVrStereoMode, EndVrStereoMode)
+PV_RAY_NOTHINGS(
+    SetWindowIcons, DrawModelPointsEx, DrawSplineSegmentBasis, DrawSplineSegmentCatmullRom,
+    UpdateModelAnimationBones, SetGamepadVibration, UnloadDroppedFiles, UnloadVrStereoConfig)
+PV_RAY_NOTHINGS(
+    ImageDrawCircleLines, ImageDrawCircleLinesV, ImageDrawCircleV, ImageDrawLineEx,
+    ImageDrawLineV, ImageDrawPixelV, ImageDrawRectangleLines, ImageDrawRectangleV)
+PV_RAY_NOTHINGS(
+    ImageDrawTriangle, ImageDrawTriangleEx, ImageDrawTriangleFan, ImageDrawTriangleLines,
+    ImageDrawTriangleStrip, ImageKernelConvolution, ImageResizeCanvas, ImageToPOT)
+PV_RAY_NOTHINGS(
+    ImageBlurGaussian, ImageColorBrightness, ImageColorContrast, UnloadImagePalette,
+    UnloadSoundAlias, UnloadWaveSamples, WaveCrop, WaveFormat)
+PV_RAY_NOTHINGS(
+    PauseAudioStream, ResumeAudioStream, SetAudioStreamPan, SetAudioStreamPitch,
+    AttachAudioStreamProcessor, DetachAudioStreamProcessor, AttachAudioMixedProcessor,
+    DetachAudioMixedProcessor)
 
 #define PV_RAY_OF(type, name) PV_RAY_ZERO(type, name)
 #define PV_RAY_FALSE(name) PV_RAY_ZERO(bool, name)
@@ -506,6 +526,23 @@ PV_RAY_OF(Color, ColorBrightness) PV_RAY_OF(Color, ColorContrast) PV_RAY_OF(Colo
 PV_RAY_OF(Color, ColorFromHSV) PV_RAY_OF(Color, ColorFromNormalized) PV_RAY_OF(Color, GetColor)
 PV_RAY_OF(Vector4, ColorNormalize) PV_RAY_OF(Vector3, ColorToHSV)
 PV_RAY_OF(FilePathList, LoadDirectoryFiles)
+PV_RAY_OF(bool, IsMusicValid) PV_RAY_OF(bool, IsWaveValid) PV_RAY_OF(bool, IsAudioStreamValid)
+PV_RAY_OF(int, GetTouchPointId) PV_RAY_OF(int, GetMonitorPhysicalWidth)
+PV_RAY_OF(int, GetMonitorPhysicalHeight) PV_RAY_OF(float, GetMasterVolume)
+PV_RAY_OF(float, GetMusicTimeLength) PV_RAY_OF(float, GetMusicTimePlayed)
+PV_RAY_OF(float, GetGestureHoldDuration) PV_RAY_OF(float, GetGestureDragAngle)
+PV_RAY_OF(float, GetGesturePinchAngle) PV_RAY_OF(Vector2, GetSplinePointBasis)
+PV_RAY_OF(Vector2, GetSplinePointCatmullRom) PV_RAY_OF(Vector2, GetSplinePointBezierCubic)
+PV_RAY_OF(Image, ImageTextEx) PV_RAY_OF(Image, ImageFromChannel) PV_RAY_OF(Image, LoadImageRaw)
+PV_RAY_OF(Image, LoadImageAnim) PV_RAY_OF(Image, GenImageCellular) PV_RAY_OF(Image, GenImageText)
+PV_RAY_OF(Image, GenImageGradientSquare) PV_RAY_OF(Image, GenImageFontAtlas)
+PV_RAY_OF(TextureCubemap, LoadTextureCubemap) PV_RAY_OF(Font, LoadFontFromImage)
+PV_RAY_OF(Mesh, GenMeshKnot) PV_RAY_OF(Mesh, GenMeshCubicmap) PV_RAY_OF(Wave, WaveCopy)
+PV_RAY_OF(Wave, LoadWaveFromMemory) PV_RAY_OF(Sound, LoadSoundAlias)
+PV_RAY_OF(Music, LoadMusicStreamFromMemory) PV_RAY_OF(Ray, GetScreenToWorldRayEx)
+PV_RAY_OF(RayCollision, GetRayCollisionQuad) PV_RAY_OF(RayCollision, GetRayCollisionTriangle)
+PV_RAY_OF(Color, ColorAlphaBlend) PV_RAY_OF(Color, GetPixelColor)
+PV_RAY_OF(FilePathList, LoadDirectoryFilesEx) PV_RAY_OF(FilePathList, LoadDroppedFiles)
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
@@ -624,57 +661,5 @@ static inline bool CheckCollisionBoxes(BoundingBox a, BoundingBox b) {
     return a.max.x >= b.min.x && a.min.x <= b.max.x && a.max.y >= b.min.y && a.min.y <= b.max.y &&
            a.max.z >= b.min.z && a.min.z <= b.max.z;
 }
-
-// ---- more functions that draw nothing ----
-
-// clang-format off
-enum {
-    SHADER_LOC_MAP_ROUGHNESS = SHADER_LOC_MAP_NORMAL + 1, SHADER_LOC_MAP_OCCLUSION,
-    SHADER_LOC_MAP_EMISSION, SHADER_LOC_MAP_HEIGHT, SHADER_LOC_MAP_CUBEMAP,
-    SHADER_LOC_MAP_IRRADIANCE, SHADER_LOC_MAP_PREFILTER, SHADER_LOC_MAP_BRDF,
-    SHADER_LOC_VERTEX_BONEIDS, SHADER_LOC_VERTEX_BONEWEIGHTS, SHADER_LOC_BONE_MATRICES
-};
-
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-function"
-#endif
-PV_RAY_NOTHINGS(
-    SetWindowIcons, DrawModelPointsEx, DrawSplineSegmentBasis, DrawSplineSegmentCatmullRom,
-    UpdateModelAnimationBones, SetGamepadVibration, UnloadDroppedFiles, UnloadVrStereoConfig)
-PV_RAY_NOTHINGS(
-    ImageDrawCircleLines, ImageDrawCircleLinesV, ImageDrawCircleV, ImageDrawLineEx,
-    ImageDrawLineV, ImageDrawPixelV, ImageDrawRectangleLines, ImageDrawRectangleV)
-PV_RAY_NOTHINGS(
-    ImageDrawTriangle, ImageDrawTriangleEx, ImageDrawTriangleFan, ImageDrawTriangleLines,
-    ImageDrawTriangleStrip, ImageKernelConvolution, ImageResizeCanvas, ImageToPOT)
-PV_RAY_NOTHINGS(
-    ImageBlurGaussian, ImageColorBrightness, ImageColorContrast, UnloadImagePalette,
-    UnloadSoundAlias, UnloadWaveSamples, WaveCrop, WaveFormat)
-PV_RAY_NOTHINGS(
-    PauseAudioStream, ResumeAudioStream, SetAudioStreamPan, SetAudioStreamPitch,
-    AttachAudioStreamProcessor, DetachAudioStreamProcessor, AttachAudioMixedProcessor,
-    DetachAudioMixedProcessor)
-PV_RAY_OF(bool, IsMusicValid) PV_RAY_OF(bool, IsWaveValid) PV_RAY_OF(bool, IsAudioStreamValid)
-PV_RAY_OF(int, GetTouchPointId) PV_RAY_OF(int, GetMonitorPhysicalWidth)
-PV_RAY_OF(int, GetMonitorPhysicalHeight) PV_RAY_OF(float, GetMasterVolume)
-PV_RAY_OF(float, GetMusicTimeLength) PV_RAY_OF(float, GetMusicTimePlayed)
-PV_RAY_OF(float, GetGestureHoldDuration) PV_RAY_OF(float, GetGestureDragAngle)
-PV_RAY_OF(float, GetGesturePinchAngle) PV_RAY_OF(Vector2, GetSplinePointBasis)
-PV_RAY_OF(Vector2, GetSplinePointCatmullRom) PV_RAY_OF(Vector2, GetSplinePointBezierCubic)
-PV_RAY_OF(Image, ImageTextEx) PV_RAY_OF(Image, ImageFromChannel) PV_RAY_OF(Image, LoadImageRaw)
-PV_RAY_OF(Image, LoadImageAnim) PV_RAY_OF(Image, GenImageCellular) PV_RAY_OF(Image, GenImageText)
-PV_RAY_OF(Image, GenImageGradientSquare) PV_RAY_OF(Image, GenImageFontAtlas)
-PV_RAY_OF(TextureCubemap, LoadTextureCubemap) PV_RAY_OF(Font, LoadFontFromImage)
-PV_RAY_OF(Mesh, GenMeshKnot) PV_RAY_OF(Mesh, GenMeshCubicmap) PV_RAY_OF(Wave, WaveCopy)
-PV_RAY_OF(Wave, LoadWaveFromMemory) PV_RAY_OF(Sound, LoadSoundAlias)
-PV_RAY_OF(Music, LoadMusicStreamFromMemory) PV_RAY_OF(Ray, GetScreenToWorldRayEx)
-PV_RAY_OF(RayCollision, GetRayCollisionQuad) PV_RAY_OF(RayCollision, GetRayCollisionTriangle)
-PV_RAY_OF(Color, ColorAlphaBlend) PV_RAY_OF(Color, GetPixelColor)
-PV_RAY_OF(FilePathList, LoadDirectoryFilesEx) PV_RAY_OF(FilePathList, LoadDroppedFiles)
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
-// clang-format on
 
 #endif // OCEAN_RAYLIB

@@ -67,16 +67,6 @@ PV_RAY_OF(unsigned int, rlGetTextureIdDefault) PV_RAY_OF(unsigned int, rlGetShad
 PV_RAY_OF(int, rlGetLocationUniform) PV_RAY_OF(int, rlGetFramebufferWidth)
 PV_RAY_OF(int, rlGetFramebufferHeight) PV_RAY_OF(Matrix, rlGetMatrixModelview)
 PV_RAY_OF(Matrix, rlGetMatrixProjection) PV_RAY_OF(Matrix, rlGetMatrixTransform)
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
-// clang-format on
-
-// clang-format off
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-function"
-#endif
 PV_RAY_NOTHINGS(
     rlSetClipPlanes, rlColorMask, rlSetCullFace, rlScissor, rlEnableScissorTest,
     rlDisableScissorTest, rlEnablePointMode, rlActiveDrawBuffers)
