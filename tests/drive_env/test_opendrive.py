@@ -11,6 +11,7 @@ import importlib.util
 import json
 import math
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -377,7 +378,8 @@ def test_mutated_files_are_maps_or_scene_errors() -> None:
 def test_without_the_extra_one_line_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(extras, "installed", lambda module: module != "py123d")
+    # As if it were missing, whether it is installed or not.
+    monkeypatch.setitem(sys.modules, "py123d.parser.opendrive.utils.lane_helper", None)
     (tmp_path / "town.xodr").write_bytes(bend())
     assert cli.main(["info", str(tmp_path / "town.xodr")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
