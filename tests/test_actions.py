@@ -97,6 +97,17 @@ def test_these_are_taken(vec: VectorEnv, given: Any) -> None:
     assert vec.counters()["invalid_actions"] == 0
 
 
+def test_arrays_are_read_by_rows_whatever_their_order_in_memory() -> None:
+    with serial("tag_continuous", {"num_taggers": 1, "num_runners": 9}) as vec:
+        rows = vec.halves[0].groups["agents"]
+        given = np.arange(20, dtype=np.int32).reshape(10, 2) % 4
+        vec.reset(seed=0)
+        for array in (given, np.asfortranarray(given), np.repeat(given, 2, axis=1)[:, ::2]):
+            rows.actions[:] = 0
+            vec.step(array)
+            assert rows.actions.tolist() == given.tolist()
+
+
 def test_read_only_arrays_are_taken_and_inputs_are_copied(vec: VectorEnv) -> None:
     actions = np.array([2, 1, 4], np.int32)
     actions.flags.writeable = False

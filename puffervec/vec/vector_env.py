@@ -346,13 +346,12 @@ class VectorEnv:
         turns = self.turns
         if half in turns.notes:
             self._control.notify(half)
-        code = self._fast_actions.get(
-            (getattr(actions, "dtype", None), getattr(actions, "shape", None))
-        )
-        if code is not None and actions.flags.c_contiguous:
-            given = ffi.from_buffer(actions)
-        else:
+        try:
+            code = self._fast_actions.get((actions.dtype, actions.shape))
+            given = None if code is None else ffi.from_buffer(actions)
+        except (AttributeError, TypeError, ValueError):  # no array, or not contiguous
             code = None
+        if code is None:
             strict = self.settings.strict
             beside = (
                 self._native.native(half, actions, strict)
