@@ -138,6 +138,7 @@ def test_a_crash_names_env_step_and_function(
         run(vec)
 
 
+@pytest.mark.normal_build("a sanitizer has reports of its own")
 def test_an_env_that_never_returns_is_named(faulty: str, no_leaks: None) -> None:
     settings = {"fault": SPIN}
     with (
