@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Compiles an env of PufferLib to a shared library, once for its content.
+"""Compile an env of PufferLib to a shared library, once for its content.
 
 The library is kept in the cache folder under a hash of all that its bytes depend on: the env's own
 files, the headers of csrc/contract, the compiler and its flags. The env's text is compiled from a
@@ -177,7 +177,7 @@ def _headers() -> str:
 
 @functools.cache
 def _compiler_version(compiler: str) -> str:
-    """Return the first line of what the compiler says of itself.
+    """Return the first line of the compiler's version.
 
     Raises:
         ConfigError: it cannot be started.

@@ -110,7 +110,7 @@ _WHOLE = (
 
 @dataclass(frozen=True)
 class Mapped:
-    """What the .ini file of an env means here.
+    """The meaning of an env's .ini file here.
 
     Attributes:
         preset: settings of a run by table; empty if the file has no [train].

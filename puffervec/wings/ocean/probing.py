@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a compiled env says of itself, once it is made with its settings.
+"""Ask a compiled env, made with its settings, for its facts.
 
 The env is made in a forked process (pv_ocean_probe in csrc/contract/pv_ocean_generated.h), so that
 one that exits, crashes or hangs there is reported like any other mistake.
@@ -42,7 +42,7 @@ class _Facts(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Facts:
-    """What an env says of itself.
+    """The facts that an env reports.
 
     Attributes:
         agents: number of agents per env (3.0: the Python class has it).
@@ -69,7 +69,7 @@ class Facts:
 
 
 def probe(name: str, library: Path, params: bytes) -> Facts:
-    """Return what an env says of itself with these settings.
+    """Return the facts that an env reports with these settings.
 
     Args:
         name: name of the env, for messages.

@@ -32,7 +32,7 @@ NOT_SETTINGS = frozenset(("num_envs", "buf", "seed", "render_mode"))
 
 
 class Shared:
-    """What `binding.shared` returns: a placeholder for what the env's my_shared will return."""
+    """The result of `binding.shared`: a placeholder for that of the env's my_shared."""
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Binding:
 
 @dataclass(frozen=True)
 class ClassFacts:
-    """What a Python class says of its env for some settings.
+    """The facts that a Python class reports of its env, for some settings.
 
     Attributes:
         kwargs: the arguments of the C env's init.
