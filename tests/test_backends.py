@@ -49,6 +49,7 @@ def test_threads_run_the_loop(workers: int) -> None:
         assert vec.step([1] * 10)[0][:, 4].tolist() == [1] * 10
 
 
+@pytest.mark.slow
 def test_one_process_may_hold_many_vec_envs_of_all_kinds() -> None:
     kinds = ["serial", "threading", "multiprocessing"] * 2
     made = [

@@ -161,6 +161,7 @@ def cases() -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "layout"), cases())
 def test_every_env_is_exact_whatever_the_order(name: str, layout: dict[str, Any]) -> None:
     if name == "parallel":
@@ -211,6 +212,7 @@ def test_several_batches_may_be_held_and_are_sent_in_the_order_received() -> Non
                 assert observations[:, 4].tolist() == [env % 5 for env in vec.env_ids]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "order",
     [{"sync_traj": True}, {"sync_traj": False}, {"sync_traj": False, "zero_copy": False}],

@@ -233,6 +233,7 @@ def test_what_cannot_be_sent_to_workers_is_sent_to_none(what: str) -> None:
         assert not vec.reset()[1]
 
 
+@pytest.mark.slow
 def test_options_of_a_reset_that_is_still_under_way_are_not_touched() -> None:
     """Many resets in a row, each with options, over real processes: the last ones count, each time."""
     with puffervec.make(
@@ -314,6 +315,7 @@ def test_rows_of_no_bytes() -> None:
 # ---- what outlives the vec env, and what arrives from outside ------------------------------------
 
 
+@pytest.mark.slow
 def test_arrays_of_a_puffer_env_stay_readable() -> None:
     """The env has adopted rows of the slab; whoever holds them keeps the slab."""
     vec = puffervec.make(Walkers, env_args=[20_000], backend="serial")
@@ -326,6 +328,7 @@ def test_arrays_of_a_puffer_env_stay_readable() -> None:
     assert (rows == expected).all() and rows[0].tolist() == [0, 3]
 
 
+@pytest.mark.slow
 def test_a_value_of_a_class_of_the_main_module_reaches_workers(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

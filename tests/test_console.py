@@ -35,6 +35,7 @@ def test_ctrl_c_during_imports(after_s: float) -> None:
     assert command.returncode in (130, 0)  # 0: it had ended
 
 
+@pytest.mark.slow
 def test_ctrl_c_that_is_ignored_stays_so() -> None:
     """As of a command in the background."""
     program = (

@@ -188,6 +188,7 @@ def test_module_and_factory() -> None:
         assert vec.get_attr("label") == ("x", "x")
 
 
+@pytest.mark.slow
 def test_a_module_of_the_current_folder_that_registers_an_id_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

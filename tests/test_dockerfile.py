@@ -78,6 +78,7 @@ def test_an_image_holds_the_sources_alone(context: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_make_trains_in_the_image(context: Path) -> None:
     """The layers: an environment with PyTorch, then `make trainer`, then `make train`, which makes
     nothing anew.

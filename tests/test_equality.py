@@ -303,6 +303,7 @@ def test_envs_that_parted_at_a_threshold_begin_anew() -> None:
     assert seen.steps > 30
 
 
+@pytest.mark.slow
 def test_rows_of_agents_that_do_not_act_are_not_compared() -> None:
     """drive has rows that no car fills; what stands there means nothing."""
 

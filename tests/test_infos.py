@@ -58,6 +58,7 @@ class Explodes:
         return int, ("not a number",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["serial", "multiprocessing"])
 @pytest.mark.parametrize(
     ("info", "words"),
@@ -327,6 +328,7 @@ def test_kinds_that_change_from_step_to_step() -> None:
     assert found == told and [type(k) for k in found[:5]] == [int, float, str, bool, type(None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["forkserver"])
 def test_infos_of_worker_processes_are_equal(method: str) -> None:
     """All kinds through the slab and the real mailbox; a big one through a pipe would not fit its

@@ -74,6 +74,7 @@ def action_in_slab(vec: VectorEnv, half: int, env: int, agent: int) -> int:
     return int(block.rows[0].actions[local * vec.spec.groups[0].agents + agent])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS, ids=name_of)
 def test_stops_1_to_5_and_back_to_8(layout: dict[str, Any]) -> None:
     with puffervec.make("probe", env_kwargs={"num_agents": AGENTS}, num_envs=ENVS, **layout) as vec:
@@ -234,6 +235,7 @@ def trainer_with_echo(tmp_path: Path, env: dict[str, Any], vec: dict[str, Any]) 
     return Trainer(config, policies=policies)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [LAYOUTS[0], LAYOUTS[4], LAYOUTS[5]], ids=name_of)
 def test_stop_6_copies_and_stop_7_answers(layout: dict[str, Any], tmp_path: Path) -> None:
     """Two rollouts: the storage holds the twin's rows, and the next row tells that the policy's
@@ -268,6 +270,7 @@ def test_stop_6_copies_and_stop_7_answers(layout: dict[str, Any], tmp_path: Path
                     )
 
 
+@pytest.mark.slow
 def test_stop_6_and_7_with_two_groups(tmp_path: Path) -> None:
     layout = {"backend": "multiprocessing", "num_workers": 2, "num_buffers": 2}
     with trainer_with_echo(

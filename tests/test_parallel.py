@@ -51,6 +51,7 @@ def naps(number: int) -> int:
     return number
 
 
+@pytest.mark.slow
 def test_results_come_in_order_from_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     found = list(each_on_all_cores(where, range(40), least=20))
@@ -73,6 +74,7 @@ def test_the_first_error_is_raised_as_it_is(least: int) -> None:
         list(each_on_all_cores(fails_at_odd, range(40), least=least))
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_an_error() -> None:
     with pytest.raises(PuffervecError, match="one of 2 processes that prepare 40 items was killed"):
         list(each_on_all_cores(dies_at_20, range(40), least=20))

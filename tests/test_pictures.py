@@ -84,6 +84,7 @@ def test_gymnasium_shows_pictures() -> None:
         envs.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("stable_baselines3") is None,
     reason="Stable-Baselines3 is not installed",

@@ -129,6 +129,7 @@ def test_a_worker_that_is_killed_is_named(place: str) -> None:
         play(vec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["reset", "step", "call"])
 def test_a_hang_is_a_timeout_and_close_ends_it(place: str) -> None:
     with make((place, "hang"), timeout_s=0.3) as vec:
@@ -169,6 +170,7 @@ def test_a_timeout_in_any_order_can_be_gone_on_with() -> None:
         assert vec.recv()[0][:, 3].tolist() == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_start_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """The constructor's own time-out is long, since envs may load much; here it is short."""
     from puffervec.vec import workers
@@ -184,6 +186,7 @@ def test_a_start_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- how envs travel -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_factory_of_a_module_that_workers_lack(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +212,7 @@ class Told(Counting):
         return os.environ.get(variable), os.getcwd(), os.environ.get("OMP_NUM_THREADS")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start_method", slow_but(["forkserver"], ["forkserver", "spawn"]))
 def test_workers_have_the_environment_and_the_folder_of_now(
     start_method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -222,6 +226,7 @@ def test_workers_have_the_environment_and_the_folder_of_now(
         assert vec.call("told_of", "PUFFERVEC_TOLD") == (("of now", str(tmp_path), "1"),) * 2
 
 
+@pytest.mark.slow
 def test_python_envs_are_forked_from_a_server_and_c_envs_spawned() -> None:
     with puffervec.make("CartPole-v1", num_workers=1) as vec:
         assert vec.settings.start_method == "forkserver"

@@ -78,6 +78,7 @@ FINDS: dict[str, Callable[[str], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", slow_but(["by id", "AsyncVectorEnv", "PufferLib"], FINDS))
 def test_every_entry_finds_ids_of_this_process(way: str) -> None:
     vec = FINDS[way]("here/Text-v0")
@@ -85,6 +86,7 @@ def test_every_entry_finds_ids_of_this_process(way: str) -> None:
     vec.close()
 
 
+@pytest.mark.slow
 def test_entry_points_of_all_kinds() -> None:
     labels = {"Text": "text", "Class": "class", "Function": "by function", "Wrapped": "+1by "}
     creators = [lambda name=name: gymnasium.make(f"here/{name}-v0") for name in labels]
@@ -92,11 +94,13 @@ def test_entry_points_of_all_kinds() -> None:
         assert vec.get_attr("label") == tuple(labels.values())
 
 
+@pytest.mark.slow
 def test_the_script_has_the_last_word_on_ids_that_gymnasium_has_too() -> None:
     with FINDS["a factory"]("CartPole-v1") as vec:
         assert vec.single_observation_space == Counting.observation_space
 
 
+@pytest.mark.slow
 def test_what_cannot_be_sent_is_said_when_it_is_asked_for() -> None:
     words = r"cannot pickle '_thread.lock' object"
     with pytest.raises(
@@ -110,6 +114,7 @@ def test_what_cannot_be_sent_is_said_when_it_is_asked_for() -> None:
         FINDS["a factory"]("here/Locked-v0")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*render_mode='rgb_array' that is not in the possible")
 def test_stable_baselines3() -> None:
     pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")

@@ -85,6 +85,7 @@ def dtypes(observations: Any) -> Any:
 # ---- equality with SB3's own ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [SERIAL, TWO_WORKERS], ids=["serial", "two workers"])
 def test_cartpole_is_that_of_dummy_vec_env(
     make: Callable[..., Any], settings: dict[str, Any]

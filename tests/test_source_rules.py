@@ -312,6 +312,7 @@ def test_headers_stand_alone(compiler: str) -> None:
 # ---- Python --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_import_loads_nothing_heavy() -> None:
     """Neither at the start, nor before a name is used; the names that need no torch do not load it."""
     script = (
@@ -371,6 +372,7 @@ PILLOW_ON_REQUEST = {
 }
 
 
+@pytest.mark.slow
 def test_extras_are_imported_where_they_are_used() -> None:
     """At the top of a file they would break the import for all who do not have them."""
     extras = {
@@ -428,6 +430,7 @@ def clock_readings(tree: ast.AST) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_no_wall_clock_in_python() -> None:
     readings = {named(path): clock_readings(parsed(path)) for path in PY_SOURCES}
     assert {name for name, found in readings.items() if found} == SHOWS_TIME

@@ -63,6 +63,7 @@ def marks(place: Path) -> str:
     return (place / "marks").read_text()
 
 
+@pytest.mark.slow
 def test_a_script_without_main_guard(place: Path) -> None:
     (place / "script.py").write_text(LINES)
     assert python("script.py") == SHOWN
@@ -116,6 +117,7 @@ def test_a_script_that_needs_its_own_arguments(place: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_prompt(place: Path) -> None:
     """`python -i` on a terminal, line by line."""
     near, far = pty.openpty()

@@ -69,6 +69,7 @@ def _commit(repository: Path, value: str) -> None:
     subprocess.run(["git", *who, "commit", "-qm", value], cwd=repository, check=True)
 
 
+@pytest.mark.slow
 def test_two_revisions_and_the_working_tree_are_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -151,6 +151,7 @@ def test_a_table_that_cannot_be_meant_is_one_error(
         _figures(tmp_path, table=TABLE.replace(old, new)).write()
 
 
+@pytest.mark.slow
 def test_measuring_needs_a_clean_tree_and_keeps_the_old_result_until_there_is_a_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

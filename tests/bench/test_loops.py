@@ -50,6 +50,7 @@ def test_each_rung_changes_one_thing_more(device: str, missing: set[str]) -> Non
         assert sum(was[name] != now[name] for name in was) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", thinned(3, RUNGS))
 def test_every_rung_counts_the_valid_transitions(label: str) -> None:
     """On a CPU the rungs that only CUDA has run as they stand.

@@ -37,6 +37,7 @@ def test_a_sample_is_planned_by_what_an_iteration_takes() -> None:
     assert plan(1e-9, 1.0, PolicyChoice()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [mode for mode in modes.modes([1])], ids=lambda mode: mode.name)
 @pytest.mark.parametrize(
     "policy", thinned(2, [PolicyChoice("wait", half_s=1e-4), PolicyChoice()]), ids=["wait", "none"]
@@ -52,6 +53,7 @@ def test_each_mode_is_measured(mode: Mode, policy: PolicyChoice, no_leaks: None)
         assert sample.policy_s == 0
 
 
+@pytest.mark.slow
 def test_one_half_is_timed_by_its_workers(monkeypatch: pytest.MonkeyPatch, no_leaks: None) -> None:
     """The mean over turns of the slowest worker's own time, on half of the envs."""
     with PROBE.make("serial") as vec:

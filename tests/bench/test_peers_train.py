@@ -17,6 +17,7 @@ from tests.fixtures.training import torch_state  # noqa: F401 (autouse)
 TINY = {"num_envs": 4, "horizon": 16, "epochs": 1, "minibatches": 2, "width": 8}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trainer", [peers_train.OURS, peers_train.PLAIN])
 @pytest.mark.parametrize("task", peers_train.TASKS)
 def test_trains_and_is_scored(trainer: str, task: str) -> None:

@@ -37,6 +37,7 @@ def test_test_scenes_are_outside_the_envs_split_for_training() -> None:
     assert all((real.part_of(name) == "test") == (split_of(name) != "train") for name in NAMES)
 
 
+@pytest.mark.slow
 def test_a_scene_keeps_its_part_whatever_else_there_is() -> None:
     paths = [Path("a") / f"{name}.json" for name in NAMES]
     parts, fewer = real.split_scenes(paths), real.split_scenes(paths[::2])
@@ -80,6 +81,7 @@ def canned(value: float) -> dict[str, Any]:
     return {"scenes": 2, "agents": 9, **rates, **ends, "by_scene": {}}
 
 
+@pytest.mark.slow
 def test_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

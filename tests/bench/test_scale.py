@@ -165,6 +165,7 @@ def of_hosts(rates: dict[str, float]) -> dict[str, Any]:
     return {"figures": figures, "costs": costs, "crowds": {"1": {"samples": [0.1]}}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "code"), [(9_000.0, 0), (12_000.0, 0), (13_000.0, 1)])
 def test_the_check_compares_with_what_was_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rate: float, code: int

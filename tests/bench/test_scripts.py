@@ -117,6 +117,7 @@ def test_doctests_hold(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", slow_but(COMMANDS.keys() - {"drive", "latency", "limits"}, COMMANDS)
 )
@@ -130,6 +131,7 @@ def test_it_trains_and_writes(name: str, short: Callable[..., Any]) -> None:
     assert short(name, *SLOW_COMMANDS[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "flags", "words"), BAD)
 def test_bad_input_is_one_line(
     name: str, flags: str, words: str, capsys: pytest.CaptureFixture[str]

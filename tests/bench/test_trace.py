@@ -41,6 +41,7 @@ def _by_track(spans: list[Span]) -> dict[str, list[Span]]:
     return tracks
 
 
+@pytest.mark.slow
 def test_no_track_does_two_things_at_once(timeline: Timeline) -> None:
     tracks = _by_track(timeline.spans)
     assert set(tracks) == set(timeline.tracks)

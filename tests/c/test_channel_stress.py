@@ -164,6 +164,7 @@ def test_processes_for_long(folder: Path, build: tuple[str, ...], setup: Setup) 
 # ---- what the protocol stands on -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["message_passing", "store_buffer"])
 def test_forbidden_outcomes_never_come(litmus: str, shape: str) -> None:
     assert "; forbidden 0" in stress.run_well(

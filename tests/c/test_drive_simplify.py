@@ -68,6 +68,7 @@ def test_many_at_once_are_as_one_by_one() -> None:
     assert none.shape == (0, 3) and no_sizes.shape == (0,)
 
 
+@pytest.mark.slow
 def test_a_line_that_would_take_the_square_of_its_points_is_refused() -> None:
     n = 9_000  # a fan: each point is farthest from the line between its predecessor and the last
     angle = np.arange(n)

@@ -37,6 +37,7 @@ def test_vector_operations_equal_their_plain_forms(tmp_path: Path, build: str) -
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [

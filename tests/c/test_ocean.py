@@ -158,6 +158,7 @@ def rows_of(vec: VectorEnv) -> Any:
     return vec.halves[0].groups["agents"]
 
 
+@pytest.mark.slow
 def test_a_reset_ends_nothing_and_init_was_called_once(vec: VectorEnv) -> None:
     """Also where the env's own reset sets flags."""
     observations, _ = vec.reset(seed=0)
@@ -254,6 +255,7 @@ def test_another_seed_draws_other_numbers_and_a_reset_without_one_goes_on(vec: V
     assert drawn[3] != drawn[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("actions", "kind"), [(DISCRETE, "float"), (CONTINUOUS, "float")])
 def test_float_actions(tmp_path: Path, actions: str, kind: str) -> None:
     with puffervec.make(swarm(tmp_path, actions, kind), backend="serial") as vec:

@@ -124,6 +124,7 @@ def test_no_look_passes_a_store_on_aarch64(tmp_path: Path, march: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_processes_without_a_futex_lose_no_turn(tmp_path: Path) -> None:
     """What macOS gets: a sleeper naps and looks again."""
     program = str(

@@ -45,6 +45,7 @@ def test_means_over_time_without_the_warm_up() -> None:
         summary("about", lines[:2], 1.0, 8, 99, 2.0)
 
 
+@pytest.mark.slow
 def test_a_short_run(small: Small) -> None:
     found = measure(small(train={"update_epochs": 3}), 0.4, StopSignals())
     assert found is not None and found.updates > 0 and found.agent_steps_per_s > 0

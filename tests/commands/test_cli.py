@@ -27,6 +27,7 @@ def run(args: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, 
     return code, out, err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args",
     [

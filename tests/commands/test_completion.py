@@ -108,6 +108,7 @@ SHELLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", [SHELLS[shell] for shell in ASK])
 def test_in_a_shell(shell: str, tmp_path: Path) -> None:
     program = shutil.which(shell)

@@ -52,6 +52,7 @@ def run(small: Small, scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return trainer.folder.absolute()
 
 
+@pytest.mark.slow
 def test_a_run_is_evaluated_from_any_folder(
     run: Path, scenes: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +165,7 @@ def test_scores_that_are_apart_are_told() -> None:
     assert describe_overlap(own, {"driver": "none", "score": None}, "score") == ""
 
 
+@pytest.mark.slow
 def test_other_scenes_leave_those_of_the_training_alone(
     run: Path, scenes: Path, tmp_path: Path
 ) -> None:
@@ -178,6 +180,7 @@ def test_other_scenes_leave_those_of_the_training_alone(
     assert len(list((tmp_path / "cache" / "scenes").glob("*.pvset"))) == 1
 
 
+@pytest.mark.slow
 def test_results_as_files(run: Path, tmp_path: Path) -> None:
     request = EvalRequest(
         str(run),

@@ -76,6 +76,7 @@ def lines_of(axis: Any) -> list[Any]:
     return [found for found in axis.get_lines() if len(found.get_xdata())]
 
 
+@pytest.mark.slow
 def test_panels_of_several_runs_and_policies(tmp_path: Path) -> None:
     one = plot.read_run(
         write(
@@ -128,6 +129,7 @@ def test_seeds_and_envs(tmp_path: Path) -> None:
     assert len(lines_of(titled(apart)["episode/return"])) == 3
 
 
+@pytest.mark.slow
 def test_a_picture_is_written(tmp_path: Path) -> None:
     folder = write(tmp_path / "r", [line(i, **{"episode/return": float(i)}) for i in (1, 2, 3)])
     path = plot.plot_runs([str(folder)])

@@ -52,6 +52,7 @@ def frames(path: Path) -> list[bytes]:
     return found
 
 
+@pytest.mark.slow
 def test_an_env_at_random(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = [
         "render",
@@ -116,6 +117,7 @@ def test_a_run_and_its_policies(small: Small, here: Path) -> None:
     assert {path.name for path in here.iterdir()} == {"runs", "sampled.gif"}
 
 
+@pytest.mark.slow
 def test_films_of_any_episode(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The second of two begins as that of the next seed; the camera on an agent shows another film."""
     argv = (
@@ -247,6 +249,7 @@ def test_films_as_mp4(here: Path) -> None:
     assert [film.get(part) for part in parts] == [6, 25, 1280, 720]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -307,6 +310,7 @@ def test_bad_input_is_one_line(
     assert not list(here.iterdir())
 
 
+@pytest.mark.slow
 def test_a_run_of_another_env_is_refused(
     small: Small, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

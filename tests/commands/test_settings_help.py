@@ -15,6 +15,7 @@ from puffervec.train.config.sections import RoleSection, TrainConfig
 from tests.helpers import slow_but
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", slow_but(["drive"], ["probe", "tag_grid", "drive"]))
 def test_help_lists_every_setting_with_a_sentence(target: str) -> None:
     config = TrainConfig.of(target)
@@ -40,6 +41,7 @@ def test_help_of_a_python_env_lists_every_other_setting() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["probe", "drive", "CartPole-v1"])
 def test_the_short_form_has_the_twenty_settings_that_people_change(
     target: str, monkeypatch: pytest.MonkeyPatch

@@ -20,6 +20,7 @@ from puffervec.train import TrainConfig, Trainer
 Small = Callable[..., TrainConfig]
 
 
+@pytest.mark.slow
 def test_summary_says_what_to_try(
     small: Small, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ def test_help_lists_all_envs() -> None:
         assert all(name in text for name in puffervec.envs.names())
 
 
+@pytest.mark.slow
 def test_help_and_refused_flags_load_no_torch() -> None:
     code = (
         "import sys; from puffervec.commands.cli import VERBS, main\n"

@@ -44,6 +44,7 @@ def report(folder: Path, driver: Any, **how: Any) -> Report:
     return suite.evaluate(driver, suite.settings(DriveConfig(scenes=str(folder))), **how)
 
 
+@pytest.mark.slow
 def test_rates_are_those_of_separate_evaluations(folder: Path) -> None:
     found = {row["traffic"]: row for row in report(folder, baseline("random", 3)).rows}
     assert list(found) == ["log", *kinds()]

@@ -134,6 +134,7 @@ def test_baselines_drive_alike_whatever_the_run_observes(tiny: DriveConfig, name
     assert all(outcome == outcomes[0] for outcome in outcomes) and outcomes[0].agents == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "settings"),
     thinned(

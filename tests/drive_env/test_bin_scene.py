@@ -233,6 +233,7 @@ def test_a_cut_off_file_is_refused_at_every_length(tiny_tree: MakeTree, layout: 
         parse_scene(data + b"\0", "long.bin", "long.bin")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [*BY_NAME, "v3"])
 def test_changed_values_are_read_or_refused(tiny_tree: MakeTree, layout: str) -> None:
     scene = small(tiny_tree, frames=11)

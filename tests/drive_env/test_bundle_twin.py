@@ -124,6 +124,7 @@ def test_weighted_sets_take_turns_in_passes(tmp_path: Path) -> None:
     assert found[0] != found[1]
 
 
+@pytest.mark.slow
 def test_padding_on_the_real_scenes(
     real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +231,7 @@ def test_sets_that_cannot_be_drawn_are_refused(
         make_env(tmp_path / "set", **settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "rows"),
     thinned(2, [([3, 5, 41, 7, 1], 64), ([41], 256), ([8, 41, 300, 2], 43), ([1] * 40, 7)]),
@@ -317,6 +319,7 @@ def test_a_pass_goes_on_after_save_and_load_and_begins_anew_with_a_seed(tmp_path
         assert [slots(vec), *bundles(3)] == first
 
 
+@pytest.mark.slow
 def test_weighted_passes_of_sets_that_are_named(cache: Path) -> None:
     """What `scenes` says arrives in the env."""
     settings = {"scenes": "generated:2=3,streets:2=1", "scene_draws": "passes", "partners": 0}

@@ -55,6 +55,7 @@ def nearest(segments: Segments, point: np.ndarray) -> list[set[int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["c", "twin"])
 @pytest.mark.parametrize("seed", range(3))
 def test_candidates_hold_the_nearest(seed: int, source: str, index_twin: ModuleType) -> None:

@@ -219,6 +219,7 @@ def test_generate_makes_the_same_scenes_again(tmp_path: Path) -> None:
     assert one == two and len(one) == 2
 
 
+@pytest.mark.slow
 def test_draw(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["draw", str(folder / "a.json"), "--out", str(tmp_path / "one.png")]) == 0
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
@@ -230,6 +231,7 @@ def test_draw(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["draw", str(folder), "--out", str(tmp_path / "one.png")]) == 2
 
 
+@pytest.mark.slow
 def test_a_log_is_drawn_as_one(
     tiny_tree: MakeTree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -338,6 +338,7 @@ def test_few_states_do_not_fill_the_memory() -> None:
         parsed(scenario(many))
 
 
+@pytest.mark.slow
 def test_mutated_files_are_scenes_or_scene_errors() -> None:
     rng = random.Random(11)
     read = refused = 0

@@ -141,6 +141,7 @@ def test_rows_say_which_medians_are_near() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", "--out", str(tmp_path), "--count", "2"]) == 0
     (tmp_path / "broken.json").write_text("{")

@@ -257,6 +257,7 @@ def compare(vec: VectorEnv, twins: dict[int, SceneTwin], obs: np.ndarray, before
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("init_step", slow_but([0], [0, 4]))
 @pytest.mark.parametrize("world", ["streets", "random"])
 def test_rows_and_events_equal_the_twin(tmp_path: Path, world: str, init_step: int) -> None:

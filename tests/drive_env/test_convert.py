@@ -218,6 +218,7 @@ def test_stop_signs_stay_as_many(format: str, tmp_path: Path) -> None:
     assert sum(road.type == "stop_sign" for road in found.roads) == len(controls_of(found)) == 2
 
 
+@pytest.mark.slow
 def test_every_real_scene_keeps_its_signs_and_lights_as_json(
     real_scenes: Path, tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ def test_two_threads_show_the_same_bytes(world: Path, number: int) -> None:
     compare(world, number, MODES[number % len(MODES)], THREADS)
 
 
+@pytest.mark.slow
 def test_two_processes_show_the_same_bytes(world: Path, no_leaks: None) -> None:
     compare(world, 1, MODES[1], WAYS[-1])
 

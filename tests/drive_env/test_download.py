@@ -118,6 +118,7 @@ def endpoint_of(hub: Hub) -> str:
     return f"http://127.0.0.1:{hub.server_address[1]}"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of huggingface_hub and what it imports
 def test_a_set_is_fetched_once(
     hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -142,6 +142,7 @@ def test_agents_are_where_the_env_says(ride: Any) -> None:
     assert drawn.title == prepare_scenes(car.vec.config).scenes.names[1] and drawn.fps == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
@@ -333,6 +334,7 @@ def test_the_ground_is_the_scene(ride: Any) -> None:
     assert len(signs) == int((arrays["controls"]["kind"] != 1).sum()) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("init_step", [0, 20])
 def test_lights_are_drawn_as_they_are_at_that_moment(
     ride: Any, tmp_path: Path, init_step: int

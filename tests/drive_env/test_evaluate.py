@@ -226,6 +226,7 @@ def test_bad_numbers_of_episodes(folder: Path, episodes: Any) -> None:
         evaluate(Straight(), DriveConfig(scenes=str(folder)), episodes=episodes)
 
 
+@pytest.mark.slow
 def test_drawing_a_scene(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("PIL", reason="Pillow is not installed")
     config = DriveConfig(scenes=str(folder))

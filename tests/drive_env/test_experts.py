@@ -33,6 +33,7 @@ def steps_of(config: DriveConfig, count: int) -> list[tuple[dict[str, Any], Any,
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("actions", ["discrete", "multi_discrete", "continuous"])
 def test_they_are_those_of_the_models_inverse(cache: Path, actions: Any) -> None:
     config = DriveConfig(scenes="generated:2", num_agents=32, dynamics="car", actions=actions)

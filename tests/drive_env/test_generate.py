@@ -27,6 +27,7 @@ def scenes() -> list[Scene]:
     return [generate_scene(5, index, wide=index % 2 == 1) for index in range(12)]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_scene_and_others_differ() -> None:
     text = json.dumps(generate_tree(5, 3))
     assert json.dumps(generate_tree(5, 3)) == text
@@ -64,6 +65,7 @@ def test_they_are_of_the_current_schema(scenes: list[Scene]) -> None:
     assert all(scene.frame_count == 91 for scene in scenes)
 
 
+@pytest.mark.slow
 def test_they_are_varied(scenes: list[Scene]) -> None:
     families = Counter(scene.name.split("-")[1] for scene in scenes)
     assert set(families) == {"straight", "curve", "tee", "cross"}

@@ -74,6 +74,7 @@ def sent(folder: Path, who: str, path: Path, **how: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["log", "random"])
 def test_what_is_written_is_scored_as_it_was_driven(who: str, folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "sent.binproto"
@@ -92,6 +93,7 @@ def test_what_is_written_is_scored_as_it_was_driven(who: str, folder: Path, tmp_
         assert scored.total is not None and scored.total["realism"].value > 0.9  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["log", "constant-velocity"])
 def test_poses_are_written_in_the_frame_of_the_data_set(
     who: str, folder: Path, tmp_path: Path
@@ -112,6 +114,7 @@ def test_poses_are_written_in_the_frame_of_the_data_set(
         np.testing.assert_allclose(found[2], z, atol=0.05)
 
 
+@pytest.mark.slow
 def test_lights_are_judged(folder: Path, tmp_path: Path) -> None:
     """In the log, cars of the right lane run the light. A file in which they stop before it has a
     likelihood near 0 for that, and with the weights of 2024 it does not count.
@@ -136,6 +139,7 @@ def test_lights_are_judged(folder: Path, tmp_path: Path) -> None:
     assert earlier["realism"] - later["realism"] == pytest.approx(gap)  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_named_and_counted(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "sent.binproto"
     sent(folder, "log", path)
@@ -158,6 +162,7 @@ def test_what_is_missing_is_named_and_counted(folder: Path, tmp_path: Path) -> N
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_nothing_to_score_is_an_error(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "sent.binproto"
     sent(folder, "log", path)
@@ -169,6 +174,7 @@ def test_nothing_to_score_is_an_error(folder: Path, tmp_path: Path) -> None:
         score_submission([path], DriveConfig(scenes=str(folder)))
 
 
+@pytest.mark.slow
 def test_files_are_parts_of_one_submission(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "sent.binproto"
     sent(folder, "random", path)

@@ -78,6 +78,7 @@ def count(pixels: np.ndarray, colour: str) -> int:
     return int((np.abs(pixels.astype(int) - wanted).max(axis=-1) < 8).sum())
 
 
+@pytest.mark.slow
 def test_marks_and_colours_are_in_the_picture() -> None:
     whole = pixels_of(picture.png_of("a scene", ROADS, make_tracks()))
     assert whole.shape[1] == picture.WIDTH_PX + 24

@@ -285,6 +285,7 @@ def test_compiling_that_was_cut_off_goes_on(
     assert sorted(path.suffix for path in again.path.parent.iterdir()) == [".json", ".pvset"]
 
 
+@pytest.mark.slow
 def test_sets_with_the_same_scenes_are_compiled_at_the_same_time(
     folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -568,6 +569,7 @@ def test_a_text_file_lists_scenes(tmp_path: Path, cache: Path, tiny_tree: MakeTr
             sources_of(str(listed))
 
 
+@pytest.mark.slow
 def test_counts_of_agents_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "COUNTS_KEPT", 3)
     config = DriveConfig(scenes="generated:4")

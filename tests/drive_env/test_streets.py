@@ -78,6 +78,7 @@ def test_the_same_seed_gives_the_same_scene_and_others_differ() -> None:
     assert len({first, *others, json_bytes(street_scene(5, 3, family="levels"))}) == 5
 
 
+@pytest.mark.slow
 def test_scenes_of_this_version_stay_what_they_are() -> None:
     assert streets.STREETS_VERSION == 3, (
         "new version: renew the list, and the table in docs/scenes.md"
@@ -89,6 +90,7 @@ def test_scenes_of_this_version_stay_what_they_are() -> None:
     ] == PINNED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", digests.NAMES)
 def test_families_of_this_version_stay_what_they_are(name: str) -> None:
     """`make cpus` runs this with the kernels of other CPUs. A new version of the families, of
@@ -216,6 +218,7 @@ def touching(one: SceneObject, other: SceneObject) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_no_log_of_an_agent_touches_a_kerb(scenes: dict[str, Scene], name: str) -> None:
     scene = scenes[name]
@@ -339,6 +342,7 @@ def test_lanes_keep_away_from_kerbs(name: str) -> None:
             ).any()
 
 
+@pytest.mark.slow
 def test_families_are_what_they_say() -> None:
     for kind in (TOWN, FAST):
         shares = [share for _, share in kind.values()]
@@ -443,6 +447,7 @@ def test_lights_stand_where_their_lanes_begin(scenes: dict[str, Scene]) -> None:
         assert (light["x"][0], light["y"][0]) == tuple(road.points_m[0, :2])
 
 
+@pytest.mark.slow
 def test_stops_are_kept_at_signs(scenes: dict[str, Scene]) -> None:
     """Whoever passes the start of a lane that has a stop sign has stood for a second before it."""
     passed = 0

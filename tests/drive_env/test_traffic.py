@@ -55,6 +55,7 @@ def test_no_two_logs_touch(planned: list[tuple[Layout, list[Car]]]) -> None:
             ).any()
 
 
+@pytest.mark.slow
 def test_no_log_touches_an_edge_even_if_it_is_simplified(
     planned: list[tuple[Layout, list[Car]]],
 ) -> None:

@@ -48,6 +48,7 @@ def test_it_has_seen_generated_scenes_alone() -> None:
     assert os.sep not in json.dumps(config.tables()["env"])
 
 
+@pytest.mark.slow
 def test_it_drives(cache: Path) -> None:
     """Better than cars that stop, and than those that keep their speed."""
     policy = puffervec.load_policy("driver", settings=SOME)
@@ -71,6 +72,7 @@ def test_the_card_states_what_the_command_prints(scenes: str, tmp_path: Path) ->
         assert f"{stated[name]:.3f}" in (FOLDER / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_its_name_stands_for_it(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,6 +93,7 @@ def test_its_name_stands_for_it(
         find_checkpoint("chauffeur", Path("runs"))
 
 
+@pytest.mark.slow
 def test_an_env_is_played_with_a_named_policy(cache: Path) -> None:
     request = PlayerRequest("drive", code=(None, "driver"), env_flags=("--scenes", SOME["scenes"]))
     named = with_named_policy(request)

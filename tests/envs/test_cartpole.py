@@ -140,6 +140,7 @@ def test_equals_gymnasium_over_whole_episodes_of_random_actions() -> None:
     assert seen["terminals"] > 120
 
 
+@pytest.mark.slow
 def test_equals_gymnasium_while_the_pole_is_balanced() -> None:
     """300 steps from one common state. A pole is unstable, so that a rounding of 1e-17 grows by 8 %
     a step: to 1e-7 by then.
@@ -148,6 +149,7 @@ def test_equals_gymnasium_while_the_pole_is_balanced() -> None:
     assert seen["terminals"] < 3
 
 
+@pytest.mark.slow
 def test_equals_gymnasium_in_each_step_of_long_episodes() -> None:
     """Up to the time limit, from a common state before each step."""
     seen = follow(balance, turns=1003, num_envs=3, tolerance=1e-14, each_turn=True)

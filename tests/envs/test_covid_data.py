@@ -25,6 +25,7 @@ def test_the_synthetic_set_says_that_it_is() -> None:
     assert 2e8 < data.column("population").sum() < 4e8
 
 
+@pytest.mark.slow
 def test_the_script_draws_the_same_set_again(tmp_path: Path) -> None:
     """But for the bounds, which come from NumPy's sums over 540 days."""
     assert make_covid_data.main(["--out", str(tmp_path)]) == 0

@@ -94,6 +94,7 @@ def test_double_buffering_prints_a_rate(given: list[str]) -> None:
     assert found is not None and int(found[1].replace(",", "")) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("env", "least"), [("cartpole", 0.8), ("tag_grid", 0.95)])
 def test_nothing_is_copied_and_rows_without_a_step_do_not_count(
     env: str, least: float, monkeypatch: pytest.MonkeyPatch

@@ -89,6 +89,7 @@ def states() -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @MAKERS
 @pytest.mark.parametrize("state", states())
 def test_close_in_any_state_and_twice(make: Make, state: Callable[[VectorEnv], Any]) -> None:
@@ -114,6 +115,7 @@ def test_close_in_any_state_and_twice(make: Make, state: Callable[[VectorEnv], A
             call()
 
 
+@pytest.mark.slow
 @MAKERS
 @pytest.mark.parametrize("state", states())
 def test_never_closed_in_any_state(make: Make, state: Callable[[VectorEnv], Any]) -> None:

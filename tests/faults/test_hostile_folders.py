@@ -191,6 +191,7 @@ def test_links_in_the_place_of_results(
     assert state_of(outside) == before and set(os.listdir(run)) == names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [f".partial-{os.getpid()}", f".removed-{STEP}", ".partial-1"],
@@ -340,6 +341,7 @@ def test_configs_made_to_do_harm(key: str, run: Path, capsys: pytest.CaptureFixt
             assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024  # KiB
 
 
+@pytest.mark.slow
 def test_a_checkpoint_alone_does_not_say_where_a_run_is_written(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -273,6 +273,7 @@ def test_recv(learner: Learner) -> None:
     assert all_places(learner, before, lambda: learner.vec.recv(), after) > 10
 
 
+@pytest.mark.slow
 def test_step(learner: Learner) -> None:
     if learner.vec.num_buffers > 1:
         pytest.skip("step is for one batch")
@@ -379,6 +380,7 @@ def test_the_first_reset_that_was_broken_off_did_not_take_the_seed() -> None:
     assert at > 20
 
 
+@pytest.mark.slow
 def test_options_that_were_posted_and_not_taken_are_gone() -> None:
     with puffervec.make(Counting, num_envs=2, num_workers=1) as vec:
         injector, at = Injector(Raised), 0
@@ -466,6 +468,7 @@ def handle(number: int, frame: FrameType | None) -> None:
     raise Raised
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["serial", "multiprocessing"])
 def test_signals_at_random_times(backend: str) -> None:
     """Caught outside of the loop, which then goes on; the books lack at most the turn under way."""

@@ -80,6 +80,7 @@ def fail_in(make: Make, told: Any, kind: str, place: str, layout: Layout) -> Non
         vec.recv()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "place", "layout"), grid(C_KINDS, C_PLACES))
 def test_c_envs(kind: str, place: str, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     short_start(monkeypatch, kind)
@@ -105,6 +106,7 @@ def short_start(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
 # ---- from outside --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @MAKERS
 @pytest.mark.parametrize(("name", "layout"), grid(SIGNALS))
 def test_a_signal_from_outside_while_idle(make: Make, name: str, layout: Layout) -> None:

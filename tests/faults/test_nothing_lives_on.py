@@ -188,6 +188,7 @@ class Forking(Counting):
         return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
 
 
+@pytest.mark.slow
 def test_a_child_that_comes_back_out_of_an_env_writes_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -220,6 +221,7 @@ def test_in_this_process_the_rows_of_a_forked_child_are_its_own() -> None:
         assert rows.tolist() == [[0, 0, 2, 1], [1, 0, 2, 2]]
 
 
+@pytest.mark.slow
 def test_a_c_env_that_forks_in_a_thread() -> None:
     """The child has this thread alone, in the worker's loop."""
     text = """

@@ -31,6 +31,7 @@ Small = Callable[..., TrainConfig]
 WORKERS = {"backend": "multiprocessing", "num_workers": 2}
 
 
+@pytest.mark.slow
 def test_nan_from_an_env_stops_the_run_and_keeps_what_is_good(small: Small) -> None:
     """Env 1 shows NaN in the 21st step of an episode, in the third rollout: two updates are saved,
     and stay.
@@ -72,6 +73,7 @@ def test_nan_in_the_last_step_is_not_saved_with_the_envs(small: Small) -> None:
         assert "envs" not in trainer.saver.state()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vec", [{"backend": "serial"}, WORKERS], ids=["serial", "workers"])
 def test_without_close_nothing_is_left(small: Small, vec: dict[str, Any]) -> None:
     trainer = Trainer(small(vec=vec, train={"threads": 2}))
@@ -87,6 +89,7 @@ def test_without_close_nothing_is_left(small: Small, vec: dict[str, Any]) -> Non
         gc.collect()
 
 
+@pytest.mark.slow
 def test_an_exception_in_the_block_is_the_users_own(small: Small) -> None:
     with (
         pytest.raises(ZeroDivisionError),

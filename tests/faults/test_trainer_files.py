@@ -148,6 +148,7 @@ def test_a_folder_that_cannot_be_written(
 # ---- under way -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_survives_the_loss_of_its_log(small: Small) -> None:
     notes = Notes()
     with Trainer(small(), dashboard=notes) as trainer:
@@ -163,6 +164,7 @@ def test_a_run_survives_the_loss_of_its_log(small: Small) -> None:
     assert last.startswith(f"{trainer.files.log.dropped} lines of metrics were dropped")
 
 
+@pytest.mark.slow
 def test_a_log_that_comes_back_is_whole(small: Small) -> None:
     notes = Notes()
     with Trainer(small(train={"total_timesteps": 10**9}), dashboard=notes) as trainer:
@@ -183,6 +185,7 @@ def test_a_log_that_comes_back_is_whole(small: Small) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_run_that_is_deleted_under_its_trainer(small: Small) -> None:
     """What was learned is saved all the same, in a folder made and locked again."""
     notes = Notes()

@@ -37,6 +37,7 @@ from tests.fuzz.readers import READERS, SETTINGS, JsonScenes
 SEED = int(os.environ.get("PV_SEED", "1"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "count"),
     [("json", 150), ("bins", 100), ("sets", 30), ("checkpoints", 25), ("runconfigs", 100)],

@@ -254,6 +254,7 @@ def profile(sequences: int, steps: int, fixed: bool = True) -> settings:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_threads_behave_as_serial(no_leaks: None) -> None:
     run_state_machine_as_test(Threads, settings=profile(30, 15))
 

@@ -137,6 +137,7 @@ def test_close_does_not_wait_for_ever(ours: Kind) -> None:
 # ---- timeouts ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", ["step", "call", "reset"])
 def test_after_a_timeout_only_reset_and_close_are_allowed(ours: Kind, late: str) -> None:
     """Gymnasium goes on, and hands out the late results as those of the next call."""
@@ -267,6 +268,7 @@ def test_max_concurrency_is_the_number_of_workers() -> None:
         puffervec.gym.AsyncVectorEnv(counts(), max_concurrency=2, num_workers=3)
 
 
+@pytest.mark.slow
 def test_arguments_by_position_in_gymnasiums_order() -> None:
     envs = puffervec.gym.AsyncVectorEnv(
         counts(), False, False, "forkserver", False, None, "same", NEXT, 2
@@ -288,6 +290,7 @@ def test_arguments_by_position_in_gymnasiums_order() -> None:
     envs.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", [None, "spawn", "forkserver"])
 def test_other_ways_to_start_processes(context: str | None) -> None:
     envs = puffervec.gym.AsyncVectorEnv(counts((2, 2)), context=context, num_workers=1)
@@ -314,6 +317,7 @@ class Helped(gymnasium.Env[Any, Any]):
         return np.full(1, value, np.float32), {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("daemon", [True, False])
 def test_envs_may_use_multiprocessing_whatever_daemon_is(daemon: bool) -> None:
     envs = puffervec.gym.AsyncVectorEnv([Helped] * 2, daemon=daemon, num_workers=1)

@@ -226,6 +226,7 @@ def test_numbers_and_texts_of_one_dict_stay_together() -> None:
     assert batch["_k"].tolist() == [True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [7, 0.5, "text", {"n": 3}, np.arange(2)], ids=str)
 def test_a_key_that_looks_like_a_mask_is_kept(ours: Kind, value: Any) -> None:
     """Gymnasium writes the mask of k over it, or it over the mask."""

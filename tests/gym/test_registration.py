@@ -82,6 +82,7 @@ def test_registering_again_changes_nothing() -> None:
     assert all(f"puffervec/{name}" in before for name in REGISTERED)
 
 
+@pytest.mark.slow
 def test_an_id_can_name_the_module_to_import(tmp_path: Path) -> None:
     script = (
         "import gymnasium\n"

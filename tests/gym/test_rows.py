@@ -89,6 +89,7 @@ def exactly(a: Any, b: Any) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("space", "actions"),
     [

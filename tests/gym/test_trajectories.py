@@ -82,6 +82,7 @@ def blackjack() -> gymnasium.Env[Any, Any]:
     return gymnasium.make("Blackjack-v1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", slow_but([cartpole, taxi], [cartpole, recorded, taxi, blackjack]))
 @pytest.mark.parametrize(
     ("mode", "ours"), by_turns([(mode,) for mode in (*MODES, *MODES[:1])]), indirect=["ours"]
@@ -150,6 +151,7 @@ def check_env(ours: Kind, env_id: str, steps: int, **settings: Any) -> None:
         theirs.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env_id", "ours"),
     by_turns([(name,) for name in (*newest("classic_control"), *newest("toy_text"))]),

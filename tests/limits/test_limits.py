@@ -76,6 +76,7 @@ def attempt(
     return lines
 
 
+@pytest.mark.slow
 def test_open_files() -> None:
     said, left = attempt("RLIMIT_NOFILE", "len(os.listdir('/proc/self/fd')) + 8")
     assert said.startswith("ConfigError probe, 4 envs: too many open files: RLIMIT_NOFILE is ")
@@ -115,6 +116,7 @@ def test_processes(most: int) -> None:
     )  # no process; the standard library forgets the pipes for a child that it could not fork
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     os.geteuid() != 0,
     reason="needs root: the limit counts processes of a user, so it takes another user",
@@ -148,6 +150,7 @@ def test_a_thread_that_cannot_be_started_ends_those_before_it(
     assert not any(thread.name.startswith("puffervec-") for thread in threading.enumerate())
 
 
+@pytest.mark.slow
 def test_file_sizes() -> None:
     """Memory in /dev/shm is a file to the kernel."""
     said, left = attempt("RLIMIT_FSIZE", 1 << 20, env_kwargs={"obs_size": 65536})
@@ -156,6 +159,7 @@ def test_file_sizes() -> None:
     assert left == "set() 0"
 
 
+@pytest.mark.slow
 def test_address_space() -> None:
     said, left = attempt(
         "RLIMIT_AS",

@@ -75,6 +75,7 @@ def test_only_the_named_cases_are_run_again(few: Path, monkeypatch: pytest.Monke
     assert all(after[name] == before[name] for name in before if name != "probe, seed 1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", cases.SCENES)
 def test_scenes_are_compiled_anew_only_where_they_must(tmp_path: Path, name: str) -> None:
     path = tmp_path / "set"

@@ -105,6 +105,7 @@ def _alive(pid: int) -> bool:
     return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status, code", [("ok", 0), ("failed", 1)])
 def test_results_are_named_after_the_gpu(
     status: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -142,6 +142,7 @@ text = "| {rate} steps/s |"
 """
 
 
+@pytest.mark.slow
 def test_old_figures_of_readme_are_named(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,6 +161,7 @@ def test_old_figures_of_readme_are_named(
     assert "speed was measured 61 commits ago" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_api_is_compared_with_the_last_tag(
     edit: Edit, repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

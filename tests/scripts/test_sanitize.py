@@ -57,6 +57,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "broken.so"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "words"),
     slow_but(

@@ -41,6 +41,7 @@ def run_of(small: Small, target: str, *changes: dict[str, Any]) -> Path:
         return trainer.folder
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cache")
 def test_a_run_becomes_a_folder_with_a_card(
     small: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -72,6 +73,7 @@ def test_a_run_becomes_a_folder_with_a_card(
     assert one.act(rows) == other.act(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize(
     ("target", "tables", "words"),

@@ -31,6 +31,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.03, 0.1])
 @pytest.mark.parametrize("first", [1, 1234])
 def test_every_test_comes_up_over_successive_commits(share: float, first: int) -> None:

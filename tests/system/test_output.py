@@ -74,6 +74,7 @@ raise SystemExit(7)
 """
 
 
+@pytest.mark.slow
 def test_what_an_env_prints_in_a_worker_ends_no_run() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(

@@ -48,6 +48,7 @@ def test_a_crash_leaves_a_trace_that_outlives_the_process() -> None:
     assert "in crash" in text
 
 
+@pytest.mark.slow
 def test_a_process_tells_where_it_is_each_time_it_is_asked() -> None:
     traces = TraceFile()
     process = started(wait_here, traces)

@@ -44,6 +44,7 @@ class Wide(gymnasium.Env[Any, Any]):
         return self._observation(), 1.0, False, self.steps == 5, {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [False, True])
 @pytest.mark.parametrize("reach", [2.0, 7.0, -3.0])
 def test_observations_outside_of_their_box_are_told_once(

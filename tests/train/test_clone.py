@@ -143,6 +143,7 @@ def test_it_learns_and_the_run_is_one_like_any_other(
     assert "total of 2 scenes" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_the_same(small: Small) -> None:
     config = cloning(small, train={"total_timesteps": 10**6, "time_limit_s": 0.0})
     weights = []

@@ -123,6 +123,7 @@ def broken(graph: Any, inputs: Any) -> Any:
     raise RuntimeError("no compiler today")
 
 
+@pytest.mark.slow
 def test_auto_goes_on_where_the_compiler_fails(small: Small) -> None:
     config = small()
     policy, storage, batch = parts(config)
@@ -145,6 +146,7 @@ def test_where_it_pays(memory: str, small: Small) -> None:
     assert not compiled.pays(CPU, mine) and compiled.pays(CUDA, mine) == (memory == "none")
 
 
+@pytest.mark.slow
 def test_on_needs_a_compiler(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     def fitting(wanted: str) -> Any:
         return compiled.choose_loss(ppo_loss, wanted, CPU, policy)

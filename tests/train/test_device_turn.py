@@ -197,6 +197,7 @@ def check_steps(rollout: Rollout) -> None:
     assert Graph.replays - replays == turns, "once captured, a turn is a replay"
 
 
+@pytest.mark.slow
 def test_a_turn_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: dict[str, Callable[[DeviceTurn], object]] = {
         "aten::copy_": lambda turn: torch.zeros(2, device="cpu").copy_(turn.reset["agents"][:2]),

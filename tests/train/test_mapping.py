@@ -262,6 +262,7 @@ def test_each_policy_acts_for_its_own_agents(small: Small) -> None:
             assert agents == {"a": [0, 2] * 4, "b": [1] * 4}[name]
 
 
+@pytest.mark.slow
 def test_agents_of_a_parallel_env_have_policies_by_name(small: Small) -> None:
     with Trainer(small(envs.Leavers, policy={"map": ("a=third,first", "b=second")})) as trainer:
         assert {name: slot.storage.rows for name, slot in trainer.slots.items()} == {"a": 8, "b": 4}

@@ -63,6 +63,7 @@ def tensors_of(path: Path, name: str) -> dict[str, torch.Tensor]:
     return ckpt.read(path, only=(name,)).tensors[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asynchronous", thinned(2, [False, True]))
 def test_an_opponent_plays_as_it_is_and_its_run_may_go(
     chase: Small, league: Path, asynchronous: bool

@@ -270,6 +270,7 @@ def test_a_measured_update_learns_nothing(env: Any, policy: dict[str, Any], bf16
 # ---- kept with the run ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_keeps_what_was_chosen(
     small: Small, speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

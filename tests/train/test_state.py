@@ -19,6 +19,7 @@ from tests.train.fakes import Notes
 Small = Callable[..., TrainConfig]
 
 
+@pytest.mark.slow
 def test_files_of_a_checkpoint(small: Small) -> None:
     with Trainer(small(env={"mode": 1, "num_agents": 2})) as trainer:
         assert set(trainer.saver.state()) == {
@@ -94,6 +95,7 @@ def test_unknown_policy() -> None:
         state.actor_weights(ckpt.Checkpoint({"policies": {"default": {}}}, {"default": {}}), "x")
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_kind_of_device_goes_on(small: Small) -> None:
     """A CUDA generator has a state of 16 bytes, a CPU's of some thousand: neither takes the
     other's.

@@ -186,6 +186,7 @@ def test_weights_and_biases_that_cannot_begin(small: Small, wandb: None, tmp_pat
     assert not list((tmp_path / "runs").iterdir())
 
 
+@pytest.mark.slow
 def test_weights_and_biases_that_fails_later(
     small: Small, wandb: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -42,6 +42,7 @@ def test_counts_valid_transitions_only(small: Small) -> None:
         assert trainer.counters.env_steps == 4 * 12
 
 
+@pytest.mark.slow
 def test_metrics_file(small: Small) -> None:
     config = small(env=ENV, train={"total_timesteps": 200})
     with Trainer(config) as trainer:
@@ -211,6 +212,7 @@ def test_nan_in_a_memory_is_found_too(small: Small, memory: str) -> None:
         assert trainer.train()["step"] >= 100
 
 
+@pytest.mark.slow
 def test_budget_by_steps_and_by_time(small: Small) -> None:
     with Trainer(small(train={"total_timesteps": 90, "lr": 1.0})) as trainer:
         assert trainer.learning_rate() == 1.0
@@ -228,6 +230,7 @@ def test_budget_by_steps_and_by_time(small: Small) -> None:
         assert trainer.learning_rate() == 1.0
 
 
+@pytest.mark.slow
 def test_a_stop_request_saves(small: Small) -> None:
     with Trainer(small(train={"total_timesteps": 10**12})) as trainer:
         shown: list[float] = []
@@ -310,6 +313,7 @@ def test_bad_input_leaves_no_folder_and_no_worker(small: Small, tmp_path: Path) 
         )
 
 
+@pytest.mark.slow
 def test_same_seed_same_run(small: Small) -> None:
     """Also for another number of threads and workers."""
     runs = []
@@ -332,6 +336,7 @@ class Drawing(MLPPolicy):
         self.trunk.append(nn.Dropout(0.2))
 
 
+@pytest.mark.slow
 def test_deterministic_runs_do_not_look_at_the_clock(small: Small) -> None:
     found = []
     for elapsed_s in (0.0, 50.0):

@@ -208,6 +208,7 @@ def test_residualblock_adds_to_its_input() -> None:
     torch.testing.assert_close(block(x), x + 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
 def test_default_reads_the_rows_of_a_vector_env(backend: str) -> None:
     """The counter in the row counts; the policy's input shows it, and its actions can be sent."""

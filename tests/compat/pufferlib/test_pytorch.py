@@ -108,6 +108,7 @@ def test_nativize_tensor_takes_sequences() -> None:
     np.testing.assert_array_equal(found["b"]["c"].reshape(6, 2, 2), plan.views(rows)["b"]["c"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPACES)
 def test_nativize_tensor_compiles_in_one_graph(name: str) -> None:
     plan, rows = filled(SPACES[name])

@@ -27,6 +27,7 @@ from tests.python_envs import Counting
 BACKENDS = ["Serial", "Multiprocessing"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_make_serial_multiprocessing_run_a_script_in_pufferlibs_order(backend: str) -> None:
     vec = vector.make(

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.viewing.web.browser import Browser
 
 PAGE = """<!doctype html><title>a page</title><meta name="viewport" content="width=device-width">
@@ -33,6 +35,7 @@ def test_it_opens_clicks_presses_touches_and_reads(browser: Browser, tmp_path: P
     assert (page.requests, page.errors) == ([url], [])
 
 
+@pytest.mark.slow
 def test_it_tells_of_requests_and_errors(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(
         '<img src="other.png"><script>throw new Error("mine")</script>'

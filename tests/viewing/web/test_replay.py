@@ -89,6 +89,7 @@ def test_things_are_the_same_ones_in_all_moments() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_episode_was(
     chase: Played, browser: Browser, tmp_path: Path
 ) -> None:

@@ -208,6 +208,7 @@ class Ending:
         pass
 
 
+@pytest.mark.slow
 def test_metrics_are_logged_and_the_run_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.slow
 @by_name
 def test_spaces_and_agents(sample: Sample, repository: Path) -> None:
     with puffervec.make(
@@ -53,6 +54,7 @@ def test_spaces_and_agents(sample: Sample, repository: Path) -> None:
             assert action.nvec.tolist() == list(sample.actions)
 
 
+@pytest.mark.slow
 @by_name
 def test_a_folder_that_has_all_that_belongs_to_it(sample: Sample, tmp_path: Path) -> None:
     """The .ini file next to the sources, the assets below them, the sources read-only."""
@@ -116,6 +118,7 @@ def test_state_that_cannot_be_saved_and_other_autoresets_are_refused(repository:
         puffervec.make(name, backend="serial", autoreset_mode="same_step")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["three_catch", "four_cards", "five_duel", "five_pole"])
 def test_training_runs_and_logs_what_the_env_logs(
     name: str, repository: Path, tmp_path: Path

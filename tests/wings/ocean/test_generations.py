@@ -88,6 +88,7 @@ def env(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     patch.undo()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"backend": "serial"}, {"num_workers": 2}], ids=str)
 def test_rows_are_those_of_the_generations_harness(env: Any, settings: dict[str, Any]) -> None:
     """Also where several envs share a process, and seeds are large."""
@@ -169,6 +170,7 @@ def test_a_mistake_in_c_is_named_with_its_line(tmp_path: Path, generation: int) 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_function_that_nobody_defines_is_named_with_its_line(tmp_path: Path) -> None:
     folder = dice.write(
         tmp_path, 4, fault="extern int far_away(void);\n    env->tick += far_away();"
@@ -185,6 +187,7 @@ def test_other_folders_are_refused(tmp_path: Path) -> None:
         puffervec.ocean(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize(
     ("fault", "words"),
@@ -206,6 +209,7 @@ def test_an_env_that_gives_up_is_named_with_its_line(
             vec.step([0] * 4)
 
 
+@pytest.mark.slow
 @pytest.mark.normal_build("the sanitizer reports the fault itself")
 def test_an_env_that_crashes_is_named(tmp_path: Path) -> None:
     native = puffervec.ocean(dice.write(tmp_path, 5, fault="env->limit /= env->tick - 2;"))
@@ -216,6 +220,7 @@ def test_an_env_that_crashes_is_named(tmp_path: Path) -> None:
             vec.step([0] * 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("setup", "words"),
     [
@@ -234,6 +239,7 @@ def test_an_init_that_fails_is_a_config_error(tmp_path: Path, setup: str, words:
 # ---- what only some generations have -------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_action_masks_of_4(tmp_path: Path) -> None:
     folder = dice.write(
         tmp_path, 4, more="#define MY_ACTION_MASK 3",
@@ -271,6 +277,7 @@ def test_masks_policies_and_half_floats_of_5(tmp_path: Path) -> None:
         assert rows.agent_types.tolist() == [0, 2]
 
 
+@pytest.mark.slow
 def test_envs_that_are_made_together(tmp_path: Path) -> None:
     """my_vec_init, whose envs differ by index, and my_setup_perm."""
     more = """
@@ -325,6 +332,7 @@ void step_some(StaticVec* vec, int start, int count, int workers) {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "extra"),
     [
@@ -355,6 +363,7 @@ def test_envs_that_are_stepped_together(tmp_path: Path, more: str, extra: int) -
                 assert terminals[rows].tolist() == [over] * 2
 
 
+@pytest.mark.slow
 def test_envs_whose_numbers_of_agents_differ_are_refused(tmp_path: Path) -> None:
     """Whether they are made one by one or together."""
     words = "has 3 agents and another one 2: the number of agents must be the same in all envs"
@@ -384,6 +393,7 @@ Env* my_vec_init(int* count, int* starts, int* counts, Dict* vec_kwargs, Dict* k
         puffervec.make(puffervec.ocean(folder), num_envs=2, backend="serial")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("generation", [4, 5])
 def test_more_actions_than_rows_can_hold_are_refused(tmp_path: Path, generation: int) -> None:
     folder = dice.write(tmp_path, generation)
@@ -394,6 +404,7 @@ def test_more_actions_than_rows_can_hold_are_refused(tmp_path: Path, generation:
         puffervec.make(puffervec.ocean(folder), backend="serial")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "member",
     ["unsigned int rng;", "unsigned rng;", "uint32_t rng;", "int first, rng, last;"],
@@ -407,6 +418,7 @@ def test_the_seed_reaches_rng_however_it_is_declared(tmp_path: Path, member: str
         assert vec.reset(seed=[4, 9])[0][:, 3].tolist() == [4, 4, 9, 9]
 
 
+@pytest.mark.slow
 def test_a_header_that_converts_to_half_floats(tmp_path: Path) -> None:
     """bf16.h of 4.0, with observations of the type PrecisionTensor."""
     folder = dice.write(tmp_path, 4, setup="env->bonus = bf16_to_f32(f32_to_bf16(-1.5f));")
@@ -474,6 +486,7 @@ def test_settings_that_are_lists_and_texts(tmp_path: Path) -> None:
         assert vec.reset(seed=0)[0][0, 3] == 117
 
 
+@pytest.mark.slow
 def test_a_library_is_compiled_once_for_its_content(tmp_path: Path, cache: Path) -> None:
     folder = dice.write(tmp_path, 4)
     first = puffervec.ocean(folder).shared_library

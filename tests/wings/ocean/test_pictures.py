@@ -118,6 +118,7 @@ def view(folder: Path, *changes: tuple[str, str]) -> NativeEnvView:
     return NativeEnvView(f"ocean:{folder}", render_mode="rgb_array")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("generation", [4, 5])
 def test_pictures_are_the_pixels_of_a_hidden_window(tmp_path: Path, generation: int) -> None:
     env = view(dice.write(tmp_path, generation), ("InitWindow(100, 100", "InitWindow(60, 40"))
@@ -135,6 +136,7 @@ def test_pictures_are_the_pixels_of_a_hidden_window(tmp_path: Path, generation: 
         env.render()
 
 
+@pytest.mark.slow
 def test_drawing_changes_no_episode(tmp_path: Path) -> None:
     """Though it calls rand(), which the env plays with."""
     env = view(dice.write(tmp_path, 4), ("BeginDrawing();", "BeginDrawing(); rand();"))
@@ -150,6 +152,7 @@ def test_drawing_changes_no_episode(tmp_path: Path) -> None:
     np.testing.assert_array_equal(shown[0], shown[1])
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_is_one_error(
     tmp_path: Path, raylib: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

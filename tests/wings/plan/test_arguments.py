@@ -83,6 +83,7 @@ def test_floats_are_not_cut_to_whole_numbers() -> None:
         made(torch.tensor([1.7, 2.9]))
 
 
+@pytest.mark.slow
 def test_a_step_learns_from_the_entries_by_key() -> None:
     policy = nn.Linear(1, 1)
     optimizer = torch.optim.SGD(policy.parameters(), 0.0)

@@ -72,6 +72,7 @@ def test_a_policy_takes_observations_alone_and_goes_on_from_its_own_state() -> N
         reset = torch.zeros(ROWS, dtype=torch.bool)
 
 
+@pytest.mark.slow
 def test_any_module_with_its_arguments() -> None:
     net = nn.Sequential(nn.Linear(3, 5), nn.LayerNorm(5), nn.GELU(), nn.Linear(5, 2))
     made = plan.compile_policy(net, torch.randn(4, 3))
@@ -103,6 +104,7 @@ def test_a_module_may_carry_a_state_too(mode: str) -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_plan_that_gives_other_numbers_is_refused() -> None:
     class Wrong(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
@@ -147,6 +149,7 @@ def test_a_twin_has_memory_of_its_own() -> None:
     )
 
 
+@pytest.mark.slow
 def test_it_describes_itself(tmp_path: Path) -> None:
     made = plan.compile_policy(nn.Sequential(nn.Linear(3, 4), nn.ReLU()), torch.zeros(8, 3))
     text = made.describe()

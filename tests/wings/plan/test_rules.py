@@ -73,6 +73,7 @@ def test_user_code_gives_a_new_activation_a_rule(own: None) -> None:
     assert made.tensors["squash"].data_ptr() != made.tensors["addmm"].data_ptr()
 
 
+@pytest.mark.slow
 def test_a_rule_may_work_in_place_and_with_workspace(own: None) -> None:
     given: list[int] = []
 

@@ -135,6 +135,7 @@ class Sorts(MLPPolicy):
         return x.sort().values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plan", "policy", "words"),
     [

@@ -135,6 +135,7 @@ def test_policies_learn_as_they_do_in_eager(name: str) -> None:
     torch.testing.assert_close(made.gradients, wanted, rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_any_module_and_optimizer() -> None:
     policy = net()
     made = plan.compile_step(policy, squares, torch.optim.SGD(policy.parameters(), 0.1), (X, Y))
@@ -145,6 +146,7 @@ def test_any_module_and_optimizer() -> None:
     assert last < 0.5 * first and made.grad_norm is None
 
 
+@pytest.mark.slow
 def test_saved_activations_and_gradients_have_lifetimes() -> None:
     policy = net()
     made = plan.compile_step(policy, squares, torch.optim.SGD(policy.parameters(), 0.1), (X, Y))
@@ -193,6 +195,7 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(3, LOSSES))
 def test_losses_of_torch_stay_in_their_memory(name: str) -> None:
     policy = nn.Linear(4, 1)
@@ -269,6 +272,7 @@ def test_dropout_draws_anew_in_each_run_from_the_generator() -> None:
     assert float(plan.compile_step(policy, squares, optimizer, (X, Y))((X, Y))) not in losses[0]
 
 
+@pytest.mark.slow
 def test_a_batch_may_hold_what_the_loss_does_not_use() -> None:
     policy = net(nn.Dropout(0.5))
     batch = {"x": X, "unused": torch.zeros(3), "y": Y}
@@ -289,6 +293,7 @@ def test_a_batch_may_hold_what_the_loss_does_not_use() -> None:
     assert float(made(batch)) == float(wanted((X, Y)))
 
 
+@pytest.mark.slow
 def test_samples_of_the_loss_are_drawn_anew() -> None:
     policy = net()
 
@@ -301,6 +306,7 @@ def test_samples_of_the_loss_are_drawn_anew() -> None:
     assert not torch.equal(made((X, Y))[1], first) and first.std() > 0.3
 
 
+@pytest.mark.slow
 def test_dropout_and_coins_are_of_the_shares_that_are_asked_for() -> None:
     """What dropout keeps is scaled up, so that means stay; coins are 0 or 1, with one chance for
     all or a chance of each.
@@ -335,6 +341,7 @@ def test_dropout_and_coins_are_of_the_shares_that_are_asked_for() -> None:
     assert coins[:, 0].sum() == 0 and coins[:, 3].all()
 
 
+@pytest.mark.slow
 def test_parameters_that_the_loss_does_not_reach_have_no_gradient() -> None:
     policy = nn.ModuleList([net(), nn.Linear(2, 2)])
     policy[1].bias.requires_grad_(False)
@@ -381,6 +388,7 @@ def test_what_cannot_be_planned_is_named(case: str) -> None:
         plan.compile_step(policy, loss, torch.optim.SGD(policy.parameters(), 0.1), (X, Y))
 
 
+@pytest.mark.slow
 def test_numbers_that_differ_from_eager_are_an_error() -> None:
     policy = net()
     with pytest.raises(plan.PlanError, match="differs by .* from eager"):

@@ -58,6 +58,7 @@ class Two(nn.Module):
         return (x + 1, x * 2), x
 
 
+@pytest.mark.slow
 def test_a_state_must_be_replaced_by_as_many_tensors() -> None:
     with pytest.raises(
         PlanError, match="output 0 has 2 tensors, argument 0, which it is to replace, has 1"
@@ -75,6 +76,7 @@ class Largest(nn.Module):
         return new * 2, new
 
 
+@pytest.mark.slow
 def test_a_state_may_be_one_of_several_outputs_of_an_operation() -> None:
     traced = trace(Largest(), (torch.ones(3, 2), torch.zeros(2)), carry=(1, 1))
     made = PolicyExecutor(traced.graph, place(traced.graph))

@@ -92,6 +92,7 @@ def test_the_actions_of_both_loops_are_equal(flow: ModuleType) -> None:
     assert changes["launches"].after < changes["launches"].before
 
 
+@pytest.mark.slow
 def test_slope_and_intercept_of_both_loops(flow: ModuleType) -> None:
     """On a clock by which an operation takes a millisecond, as it does on every machine."""
     lines = {}
@@ -189,6 +190,7 @@ def test_a_policy_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert run(["profile", "--syncs", "tag_grid", *SMALL], capsys)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_run_on_the_command_line(
     small: Callable[..., TrainConfig], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -205,6 +207,7 @@ def test_a_run_on_the_command_line(
     assert run(["profile", "--syncs", str(folder), "--device", "cpu"], capsys)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_loop_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--mode", "loop", *SMALL, *FAST, "--device", "cpu", "--json", str(tmp_path / "a.json")]
     code, out, err = run(["profile", "cartpole", *words], capsys)

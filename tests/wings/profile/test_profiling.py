@@ -35,6 +35,7 @@ HOST = {
 }
 
 
+@pytest.mark.slow
 def test_the_phases_are_those_of_the_real_loop(small: Make) -> None:
     """Counts are those of the loop: of two halves, 8 steps and one sent anew each iteration;
     nothing stays replaced.
@@ -63,6 +64,7 @@ def test_the_phases_are_those_of_the_real_loop(small: Make) -> None:
         assert method == "advantage" or method not in vars(owner)
 
 
+@pytest.mark.slow
 def test_ranges_of_a_loop_are_recorded_apart_from_its_times(small: Make) -> None:
     seen: list[str] = []
 
@@ -169,6 +171,7 @@ def test_a_policy_acts_for_as_many_rows_as_are_asked_for(
             assert len(one) == 5 and np.array_equal(one, other), "the noise is the same each time"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
 def test_policies_of_this_package_wait_for_nothing(memory: str, small: Make) -> None:
     for target in ("tag_grid", "Pendulum-v1"):

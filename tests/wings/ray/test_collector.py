@@ -115,6 +115,7 @@ def config_of(small: Small, hosts: int = 2, **tables: dict[str, Any]) -> TrainCo
     return small("cartpole", ray=ray, **tables)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("rooms")
 @pytest.mark.parametrize(("hosts", "segments"), [(2, 0), (1, 3), (0, 1)])
 def test_an_update_learns_from_the_segments_that_hosts_played(
@@ -163,6 +164,7 @@ def test_an_update_learns_from_the_segments_that_hosts_played(
         assert said in trainer.describe()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("rooms")
 def test_hosts_play_with_the_newest_weights_and_new_ones_are_sent_only_after_an_update(
     small: Small,
@@ -276,6 +278,7 @@ def test_a_host_that_cannot_start_ends_the_run_with_its_words(
     assert isinstance(error.value, ConfigError) == bad_input
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("rooms")
 def test_hosts_that_come_later_are_noted_and_those_that_leave_are_not_asked_again(
     small: Small,
@@ -296,6 +299,7 @@ def test_hosts_that_come_later_are_noted_and_those_that_leave_are_not_asked_agai
         assert {segment.incarnation for segment in made.taken[-2:]} == {made.alive[1].incarnation}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("rooms")
 def test_segments_of_old_weights_are_dropped_and_counted(small: Small) -> None:
     with RayTrainer(config_of(small, 1, ray={"ahead": 3, "max_lag": 1})) as trainer:

@@ -113,6 +113,7 @@ def kl_after(config: TrainConfig) -> tuple[list[float], list[torch.Tensor]]:
         return found, [part.clone() for part in trainer.policies["default"].parameters()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", slow_but(["none"], ["none", "mingru"]))
 def test_a_weight_keeps_a_policy_near(small: Small, reference: Path, memory: str) -> None:
     """A policy may have memory; its reference has none."""
@@ -125,6 +126,7 @@ def test_a_weight_keeps_a_policy_near(small: Small, reference: Path, memory: str
     assert near[-1] < 0.3 * near[0] and near[-1] < 0.5 * far[-1]
 
 
+@pytest.mark.slow
 def test_without_weight_nothing_changes(small: Small, reference: Path) -> None:
     plain = small(train={"total_timesteps": 10**6})
     with Trainer(plain) as trainer:
@@ -137,6 +139,7 @@ def test_without_weight_nothing_changes(small: Small, reference: Path) -> None:
     assert all(torch.equal(one, other) for one, other in zip(found, wanted, strict=True))
 
 
+@pytest.mark.slow
 def test_a_run_stands_for_its_last_checkpoint(small: Small) -> None:
     with Trainer(small(train={"seed": 9, "lr": 0.1, "total_timesteps": 10**6})) as trainer:
         first = trainer.save()
@@ -187,6 +190,7 @@ def test_one_of_several_policies_has_a_reference(small: Small) -> None:
     assert "losses/taggers/kl_to_reference" not in losses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tables", "words"),
     [

@@ -83,6 +83,7 @@ def test_the_page_says_what_the_run_says(report: Path, a_run: Path, tmp_path: Pa
     assert [replay["title"] for replay in data["replays"]] in (["worst", "median"], ["worst"])
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_bytes(report: Path, a_run: Path, tmp_path: Path) -> None:
     before = report.read_bytes()
     assert cli.main(["report", str(a_run), *FAST, "--out", str(tmp_path / "again.html")]) == 0

@@ -120,6 +120,7 @@ def test_a_sweep_that_was_stopped_goes_on_where_it_was(
     assert run(ask(3))["trials"] == summary["trials"]  # as many as asked for are there
 
 
+@pytest.mark.slow
 def test_a_trial_whose_process_was_killed_is_done_again(
     ask: Callable[..., Sweep], told: list[Any]
 ) -> None:

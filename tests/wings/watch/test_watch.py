@@ -151,6 +151,7 @@ def test_it_follows_a_run_and_finds_new_ones(
     other.close()
 
 
+@pytest.mark.slow
 def test_news_take_no_click(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     run = tmp_path / "runs" / "first"
     run.mkdir(parents=True)
