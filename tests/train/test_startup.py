@@ -136,6 +136,29 @@ def test_threads_are_for_c_envs(small: Small, speeds: dict[str, float]) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("target", "settings", "cores", "buffers"),
+    [
+        ("CartPole-v1", {}, 2, 1),
+        ("CartPole-v1", {}, 3, 2),
+        ("CartPole-v1", {"deterministic": True}, 2, 2),
+        ("probe", {}, 2, 2),
+    ],
+)
+def test_python_envs_on_few_cores_have_one_buffer(
+    monkeypatch: pytest.MonkeyPatch,
+    target: str,
+    settings: dict[str, Any],
+    cores: int,
+    buffers: int,
+) -> None:
+    """A deterministic run has the same number of buffers on every machine."""
+    monkeypatch.setattr(startup, "usable_cores", lambda: cores)
+    config = TrainConfig.of(target, train={"total_timesteps": 10_000, **settings})
+    assert choose(config, never).run.config.vec.num_buffers == buffers
+    assert choose(config, never, measure=False).run.config.vec.num_buffers == 2
+
+
 def test_envs_that_fail_are_left_to_the_run(small: Small, two_cores: None) -> None:
     def fails(config: TrainConfig) -> Any:
         raise RuntimeError("not in this process")

@@ -69,8 +69,9 @@ class VecSection:
     """Number of worker processes or threads; auto: depends on the usable cores."""
     num_buffers: int | Literal["auto"] = "auto"
     """Number of buffers. 2: one half of the envs steps while the policy computes the actions of the
-    other half; 1: they take turns; auto: 2. On a CPU with up to 2 cores, backend, num_workers and
-    num_buffers are chosen by a start-up measurement of up to a second, if all three are auto.
+    other half; 1: they take turns; auto: 2. On a CPU with up to 2 cores, if backend, num_workers
+    and num_buffers are all auto: 1 for Python envs, and in runs of some length all three are chosen
+    by a start-up measurement of up to a second.
     """
     batch_size: int = 0
     """Number of envs per forward pass in rollouts; the num_envs / batch_size batches take turns. 0:

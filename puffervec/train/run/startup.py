@@ -98,7 +98,13 @@ def choose(
     if resumed is not None:
         run = run.with_config(_as_before(run.config, run.device, resumed))
     allowed_s = measuring_s(run.config) if run.device.type == "cpu" and measure else 0.0
-    chosen = _Choice(run, make_vec, policies or {}, allowed_s)
+    few_cores = (
+        run.device.type == "cpu"
+        and usable_cores() <= MOST_CORES
+        and measure
+        and not run.config.train.deterministic
+    )
+    chosen = _Choice(run, make_vec, policies or {}, allowed_s, few_cores)
     with _undisturbed(run.config.train.seed):
         chosen.choose_precision()
         chosen.choose_vec()
@@ -163,12 +169,19 @@ def _undisturbed(seed: int) -> Iterator[None]:
 
 @dataclasses.dataclass
 class _Choice:
-    """The working state of `choose`; each step replaces some `auto` in the config of `run`."""
+    """The working state of `choose`; each step replaces some `auto` in the config of `run`.
+
+    Attributes:
+        allowed_s: seconds that measuring may take.
+        few_cores: whether the policy shares its cores with the workers, and the choice may depend
+            on this machine.
+    """
 
     run: RunSpec
     make_vec: MakeVec
     policies: Mapping[str, nn.Module]
     allowed_s: float
+    few_cores: bool
     lines: list[str] = dataclasses.field(default_factory=list)
     measured: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -214,17 +227,15 @@ class _Choice:
         if config.ray.address:
             return
         python = config.python
-        default = dataclasses.replace(
-            config.vec, num_buffers=config.vec.resolved(python).num_buffers
-        )
-        self.run = self.run.with_config(dataclasses.replace(config, vec=default))
-        if (
-            not self.allowed_s
-            or usable_cores() > MOST_CORES
-            or not to_be_chosen(config.vec, python)
-        ):
-            return
         tries = candidates(python)
+        to_choose = self.few_cores and to_be_chosen(config.vec, python)
+        buffers = config.vec.resolved(python).num_buffers
+        if to_choose:
+            buffers = next(iter(tries.values()))["num_buffers"]
+        default = dataclasses.replace(config.vec, num_buffers=buffers)
+        self.run = self.run.with_config(dataclasses.replace(config, vec=default))
+        if not (to_choose and self.allowed_s):
+            return
         try:
             slots = _slots(self.run, self.policies)
             rates, workers = _measure_vecs(config, slots, self.make_vec, tries, self.allowed_s)
@@ -316,15 +327,17 @@ def to_be_chosen(vec: VecSection, python: bool) -> bool:
 
 
 def candidates(python: bool) -> dict[str, dict[str, Any]]:
-    """Return the vec settings to try, the default first.
+    """Return the vec settings to try on few cores, the default first.
 
-    Threads are left out for Python envs, because they step one env at a time.
+    With Python envs, whose workers have few rows, a forward pass of half the rows takes nearly as
+    long as one of all, and cores that step envs meanwhile are not free: one buffer. Threads are
+    left out for them, because they step one env at a time.
 
     Args:
         python: whether the env is a Python env.
     """
     found = {
-        "processes": {"backend": "multiprocessing", "num_buffers": 2},
+        "processes": {"backend": "multiprocessing", "num_buffers": 1 if python else 2},
         "in-process": {"backend": "serial", "num_buffers": 1},
         "threads": {"backend": "threading", "num_buffers": 2},
     }
