@@ -378,19 +378,19 @@ static void ocean_leave_record(pv_block* block, uint32_t index) {
     memset(log, 0, sizeof *log);
 }
 
-static void ocean_step_env(pv_block* block, uint32_t index) {
+// Shows what an env's step has left: rewards, ends, observations, its log. Or its reset row, whose
+// observations it wrote in the last turn.
+static void ocean_show_step(pv_block* block, uint32_t index) {
     ocean_head* head = ocean_head_of(block);
     ocean_slot* slot = &head->slots[index];
     const pv_rows* rows = &block->rows[0];
     const uint64_t agents = head->sizes.agents, first = index * agents;
-    if (slot->over) { // the reset row: the env wrote its observations in the last turn
+    if (slot->over) {
         slot->episode++;
         ocean_begin_episode(block, index);
         ocean_clear_rows(block, index);
         return;
     }
-    pv_ocean_stream = &slot->random;
-    OCEAN_STEP(block, &head->envs[index], index);
     slot->steps++;
     const float* rewards = head->rewards ? head->rewards : rows->rewards;
     const OCEAN_TERMINAL* terminals =
@@ -406,14 +406,17 @@ static void ocean_step_env(pv_block* block, uint32_t index) {
     }
     slot->episode_return = sum;
     slot->over = ended == agents;
-    if (head->envs[index].log.n > 0)
+    if (head->envs[index].log.n > 0) {
+        pv_block_at(block, index);
         ocean_leave_record(block, index);
+    }
     ocean_show(block, index);
 }
 
 static void ocean_step_all(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
     (void)mask, (void)seeds;
-    const ocean_sizes sizes = ocean_head_of(block)->sizes;
+    ocean_head* head = ocean_head_of(block);
+    const ocean_sizes sizes = head->sizes;
     ocean_take_actions(block);
     if (!sizes.keeps && block->env_count) { // of all envs at once, which lie next to each other
         const ocean_rows rows = ocean_rows_at(block, 0);
@@ -421,10 +424,16 @@ static void ocean_step_all(pv_block* block, const uint8_t* mask, const uint64_t*
         memset(rows.rewards, 0, count * sizeof(float));
         memset(rows.terminals, 0, count * sizeof(OCEAN_TERMINAL));
     }
+    // Two loops: little stands between the steps of two envs, so a processor can overlap them.
     for (uint32_t env = 0; env < block->env_count; env++) {
+        if (head->slots[env].over)
+            continue;
         pv_block_at(block, env);
-        ocean_step_env(block, env);
+        pv_ocean_stream = &head->slots[env].random;
+        OCEAN_STEP(block, &head->envs[env], env);
     }
+    for (uint32_t env = 0; env < block->env_count; env++)
+        ocean_show_step(block, env);
 }
 
 static int ocean_step(pv_block* block) {
