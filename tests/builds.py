@@ -65,7 +65,8 @@ class Build:
         self.environment = {**clean, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
         self._compiler = subprocess.Popen(
             [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
-            cwd=folder, env={**self.environment, **switches}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            cwd=folder, env={**self.environment, **switches}, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 
     def wait(self) -> None:

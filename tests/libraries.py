@@ -56,7 +56,9 @@ from puffervec import EnvData, NativeEnv
 class Config:
     {settings}
 
-ENV = NativeEnv(name="{name}", config=Config, build=lambda config: EnvData(), shared_library={library!r})
+ENV = NativeEnv(
+    name="{name}", config=Config, build=lambda config: EnvData(), shared_library={library!r}
+)
 """
 
 

@@ -6,7 +6,8 @@ An observation, a reward and the end of an episode depend on the seed, the episo
 checksum over the exact bytes of all actions since the seeded reset, so that one lost, changed or
 swapped action changes all that follows.
 
-    SINGLE: name -> factory of a gymnasium.Env          MULTI: name -> factory of a pettingzoo.ParallelEnv
+    SINGLE: name -> factory of a gymnasium.Env
+    MULTI: name -> factory of a pettingzoo.ParallelEnv
 
 A factory is a functools.partial of a function of this module: it can be pickled by name.
 """

@@ -20,8 +20,10 @@ SOURCE = r"""
 typedef struct { int32_t height, width, channels, vector; } eye_config;
 typedef struct { uint64_t seed, episode; int32_t steps, right, over; float earned; } eye;
 static const pv_config_field fields[] = {
-    {"height", PV_I32, offsetof(eye_config, height)}, {"width", PV_I32, offsetof(eye_config, width)},
-    {"channels", PV_I32, offsetof(eye_config, channels)}, {"vector", PV_I32, offsetof(eye_config, vector)},
+    {"height", PV_I32, offsetof(eye_config, height)},
+    {"width", PV_I32, offsetof(eye_config, width)},
+    {"channels", PV_I32, offsetof(eye_config, channels)},
+    {"vector", PV_I32, offsetof(eye_config, vector)},
 };
 static const eye_config* config_of(const pv_context* context) { return context->config; }
 static eye* env_at(pv_block* block, uint32_t env) { return (eye*)block->state + env; }
@@ -36,10 +38,10 @@ static int eye_describe(const pv_context* context, pv_spec* spec, char* text) {
     group->action_dims = 1;
     group->action_sizes[0] = 2;
     if (config->vector)
-        pv_add_field(group->fields, &group->field_count, &group->observation_bytes, "senses", "", PV_F32,
-                     (uint32_t)config->vector, 0, -INFINITY, INFINITY, 1.0f);
-    pv_add_picture(group->fields, &group->field_count, &group->observation_bytes, "picture", (uint32_t)config->height,
-                   (uint32_t)config->width, (uint32_t)config->channels);
+        pv_add_field(group->fields, &group->field_count, &group->observation_bytes, "senses", "",
+                     PV_F32, (uint32_t)config->vector, 0, -INFINITY, INFINITY, 1.0f);
+    pv_add_picture(group->fields, &group->field_count, &group->observation_bytes, "picture",
+                   (uint32_t)config->height, (uint32_t)config->width, (uint32_t)config->channels);
     spec->save_bytes = sizeof(eye);
     spec->records_per_turn = 1;
     return PV_OK;
@@ -57,13 +59,16 @@ static void show(pv_block* block, uint32_t env, float reward, int over) {
     eye* state = env_at(block, env);
     uint8_t* row = rows->observations + env * rows->observation_bytes;
     state->right = (int32_t)pv_rng_below(state->seed, state->episode, (uint32_t)state->steps, 0, 2);
-    for (int32_t i = 0; i < config->vector; i++) ((float*)(void*)row)[i] = (float)(i ? 1000 : state->steps);
+    float* senses = (float*)(void*)row;
+    for (int32_t i = 0; i < config->vector; i++) senses[i] = (float)(i ? 1000 : state->steps);
     uint8_t* pixel = row + (size_t)config->vector * sizeof(float);
     const int32_t channels = config->channels ? config->channels : 1;
     for (int32_t y = 0; y < config->height; y++)
-        for (int32_t x = 0; x < config->width; x++)
-            for (int32_t c = 0; c < channels; c++) /* the value tells the place: row, column, channel */
-                *pixel++ = (uint8_t)((x >= config->width / 2) == state->right ? 200 + c : (y + 2 * x + c) % 100);
+        for (int32_t x = 0; x < config->width; x++) {
+            const int bright = (x >= config->width / 2) == state->right;
+            for (int32_t c = 0; c < channels; c++) /* the value tells row, column, channel */
+                *pixel++ = (uint8_t)(bright ? 200 + c : (y + 2 * x + c) % 100);
+        }
     rows->rewards[env] = reward;
     rows->terminals[env] = (uint8_t)over;
     rows->truncations[env] = 0;
@@ -118,9 +123,10 @@ static int eye_peek(pv_block* block, uint32_t env, uint8_t* out) {
     return PV_OK;
 }
 PV_ENV_TYPE(eye) = {
-    .abi = PV_ABI, .struct_bytes = sizeof(pv_env_type), .name = "eye", .config_fields = fields, .config_count = 4,
-    .config_bytes = sizeof(eye_config), .describe = eye_describe, .bytes = eye_bytes, .init = eye_init, .reset = eye_reset,
-    .step = eye_step, .save = eye_save, .load = eye_load, .peek = eye_peek, .close = eye_close,
+    .abi = PV_ABI, .struct_bytes = sizeof(pv_env_type), .name = "eye", .config_fields = fields,
+    .config_count = 4, .config_bytes = sizeof(eye_config), .describe = eye_describe,
+    .bytes = eye_bytes, .init = eye_init, .reset = eye_reset, .step = eye_step, .save = eye_save,
+    .load = eye_load, .peek = eye_peek, .close = eye_close,
 };
 """
 SETTINGS = """height: int = 16

@@ -316,8 +316,8 @@ def leaves(value: Any) -> list[np.ndarray]:
 
 
 def test_final_observations_are_those_of_the_batch_last_received() -> None:
-    with puffervec.make("probe", env_kwargs={"episode_length": 2}, backend="serial", num_envs=4, num_buffers=2,
-                        autoreset_mode="same_step") as vec:  # fmt: skip
+    with puffervec.make("probe", env_kwargs={"episode_length": 2}, backend="serial", num_envs=4,
+                        num_buffers=2, autoreset_mode="same_step") as vec:  # fmt: skip
         vec.async_reset(50)
         for _ in range(2 * 3):
             vec.recv()

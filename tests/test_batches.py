@@ -306,7 +306,8 @@ def test_auto_workers_fit_every_batch_size(
         ({"batch_size": 13}, "batch_size is 13: use 1 to 12"),
         (
             {"batch_size": 5, "num_workers": 12},
-            "num_envs is 12, not a multiple of batch_size 5: .*zero_copy=False with sync_traj=False",
+            "num_envs is 12, not a multiple of batch_size 5: .*zero_copy=False with "
+            "sync_traj=False",
         ),
         ({"batch_size": 8, "sync_traj": False}, "num_envs is 12, not a multiple of batch_size 8"),
         (

@@ -235,7 +235,7 @@ def test_what_cannot_be_sent_to_workers_is_sent_to_none(what: str) -> None:
 
 @pytest.mark.slow
 def test_options_of_a_reset_that_is_still_under_way_are_not_touched() -> None:
-    """Many resets in a row, each with options, over real processes: the last ones count, each time."""
+    """Of many resets in a row over real processes, each with options, the last ones count."""
     with puffervec.make(
         labelled(4), num_envs=4, num_workers=2, num_buffers=2, start_method="fork"
     ) as vec:
@@ -249,7 +249,7 @@ def test_options_of_a_reset_that_is_still_under_way_are_not_touched() -> None:
 
 
 def test_a_constructor_that_fails_in_the_second_part_of_a_worker(tmp_path: Path) -> None:
-    """The part that was opened is closed, and its place in memory may be taken by another vec env."""
+    """The part that was opened is closed, and another vec env may take its place in memory."""
     log = str(tmp_path / "log")
     creators = labelled(4, log=log)
     creators[3] = functools.partial(Faulty, "init")

@@ -38,7 +38,7 @@ WITHOUT_FUTEX = [
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Another build: without a futex and without optimization, where the build under test has both."""
+    """Another build, without the futex and the optimization of the build under test."""
     made = Build(
         tmp_path_factory.mktemp("other") / "copy", PUFFERVEC_NO_FUTEX="1", PUFFERVEC_OPT="-O0"
     )

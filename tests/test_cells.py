@@ -147,7 +147,8 @@ def test_infinite_rewards_of_the_env_itself_and_integers_stay() -> None:
         (
             None,
             None,
-            r"env 1: ConfigError: reset returned an observation alone, as in the old Gym interface: return \(obs",
+            r"env 1: ConfigError: reset returned an observation alone, as in the old Gym "
+            r"interface: return \(obs",
         ),
         (3, None, "env 1: ConfigError: reset returned 3 values"),
         (

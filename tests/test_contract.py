@@ -76,7 +76,8 @@ class TestTagRandomStarts(EnvContract):
 class TestTagContinuousFull(EnvContract):
     env = "tag_continuous"
     settings: ClassVar[dict[str, Any]] = {
-        "num_taggers": 2, "num_runners": 3, "grid_length": 3.0, "episode_length": 20, "tagging_distance": 0.1,
+        "num_taggers": 2, "num_runners": 3, "grid_length": 3.0, "episode_length": 20,
+        "tagging_distance": 0.1,
     }  # fmt: skip
     random = False
 
@@ -94,8 +95,9 @@ class TestCovid(EnvContract):
 class TestTagContinuousPartial(EnvContract):
     env = "tag_continuous"
     settings: ClassVar[dict[str, Any]] = {
-        "num_taggers": 3, "num_runners": 6, "grid_length": 4.0, "episode_length": 25, "tagging_distance": 0.1,
-        "use_full_observation": False, "num_other_agents_observed": 4, "random_starts": True, "skill_level_runner": 0.7,
+        "num_taggers": 3, "num_runners": 6, "grid_length": 4.0, "episode_length": 25,
+        "tagging_distance": 0.1, "use_full_observation": False, "num_other_agents_observed": 4,
+        "random_starts": True, "skill_level_runner": 0.7,
     }  # fmt: skip
 
 

@@ -151,14 +151,16 @@ class Turns(Crowd):
     [
         (
             lambda: 5,
-            r"the env creator made builtins.int: give a gymnasium.Env, a PettingZoo ParallelEnv or a PufferEnv",
+            r"the env creator made builtins.int: give a gymnasium.Env, a PettingZoo ParallelEnv or "
+            r"a PufferEnv",
         ),
         (lambda: None, r"the env creator made builtins.NoneType"),
         (lambda: Counting, r"the env creator made builtins.type"),
         (NoCrowd, r"NoCrowd has no possible_agents: rows need a fixed list"),
         (
             Crowd,
-            r"Crowd: observation_space of 'b' is Box.*\(3,\).*that of 'a' Box.*\(2,\).*pad them \(supersuit",
+            r"Crowd: observation_space of 'b' is Box.*\(3,\).*that of 'a' Box.*\(2,\).*"
+            r"pad them \(supersuit",
         ),
         (Turns, r"a PettingZoo AEC env: convert it with pettingzoo.utils.aec_to_parallel"),
     ],
@@ -193,7 +195,8 @@ def test_a_creator_that_cannot_travel_is_named(tmp_path: Path) -> None:
     env = PythonEnv([Creator(holding_a_lock(tmp_path / "log"))], "next_step", None)
     with pytest.raises(
         ConfigError,
-        match=r"the env creator <function .*make_with_a_lock.*cannot be sent to worker.*TypeError.*lock",
+        match=r"the env creator <function .*make_with_a_lock.*cannot be sent to worker.*"
+        r"TypeError.*lock",
     ) as caught:
         dump_source(env)
     assert "backend='serial'" in str(caught.value) and isinstance(caught.value.__cause__, TypeError)
@@ -202,7 +205,7 @@ def test_a_creator_that_cannot_travel_is_named(tmp_path: Path) -> None:
 
 
 def test_creators_that_name_a_seed_get_their_envs() -> None:
-    """The driver has that of env 0; with a list of seeds, or none, creators keep their own default."""
+    """The driver has that of env 0; with a list of seeds, or none, creators keep their default."""
     with serial_of(Walkers, num_envs=3, seed=40) as vec:
         assert vec.get_attr("first_seed") == (40, 41, 42) and vec.driver_env.first_seed == 40
     for seed in (None, [4, 5]):
@@ -297,7 +300,8 @@ def test_a_subclass_of_an_emulation_wrapper_knows_one_autoreset_mode() -> None:
 def test_a_puffer_env_resets_itself(mode: str) -> None:
     with pytest.raises(
         ConfigError,
-        match=rf"autoreset_mode is '{mode}' for Walkers, a PufferEnv: it resets itself.*'next_step'",
+        match=rf"autoreset_mode is '{mode}' for Walkers, a PufferEnv: it resets itself.*"
+        "'next_step'",
     ):
         serial_of(Walkers, autoreset_mode=mode)
 

@@ -216,9 +216,9 @@ def test_a_difference_of_the_state_that_no_row_shows() -> None:
 
 
 def test_a_difference_in_the_first_row() -> None:
+    moved = {**GAME, "starting_location_x": [1, 2, 0], "starting_location_y": [2, 2, 0]}
     with pytest.raises(EnvMismatchError, match="in the reset of env 0, seed 3") as caught:
-        check_env_equal("tag_grid", TagGrid(**{**GAME, "starting_location_x": [1, 2, 0], "starting_location_y": [2, 2, 0]}),
-                        settings=GAME, seeds=(3,))  # fmt: skip
+        check_env_equal("tag_grid", TagGrid(**moved), settings=GAME, seeds=(3,))
     assert (caught.value.step, caught.value.field) == (0, "observations.x")
 
 

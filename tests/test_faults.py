@@ -35,7 +35,7 @@ SAID = {
 
 
 def faulty(kind: str, env: int = 0, step: int = 2, **settings: Any) -> VectorEnv:
-    """Make workers of which one will fail; forked from a server, which is faster than the default."""
+    """Make workers of which one will fail; a fork server starts them faster than the default."""
     fault = {"fault": FAULTS.index(kind), "fault_env": env, "fault_step": step}
     return puffervec.make("probe", env_kwargs=fault, **{"start_method": "forkserver", **settings})
 

@@ -25,8 +25,8 @@ from tests.builds import BUILD_PRODUCTS, source_folder
 # What env types of other packages are compiled against. A checksum of the layout of these structs,
 # for each PV_ABI.
 PUBLIC_STRUCTS = (
-    "pv_field", "pv_group_spec", "pv_spec", "pv_param", "pv_params", "pv_context", "pv_record", "pv_rows", "pv_block",
-    "pv_config_field", "pv_env_type",
+    "pv_field", "pv_group_spec", "pv_spec", "pv_param", "pv_params", "pv_context", "pv_record",
+    "pv_rows", "pv_block", "pv_config_field", "pv_env_type",
 )  # fmt: skip
 LAYOUT_OF_ABI = {
     2: 0xD9818D1E,
@@ -40,7 +40,7 @@ REMEDY = "run `pip install .` (or `python setup.py build_ext --inplace`)"
 
 
 def imported(folder: Path, *flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Import the core of the package in `folder` in a fresh interpreter. flags: of the interpreter."""
+    """Import the core of the package in `folder` in a fresh interpreter with these flags."""
     script = "from puffervec import _ffi; print(_ffi._native.__file__, _ffi.lib.PV_ABI)"
     environment = {**os.environ, **variables, "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(

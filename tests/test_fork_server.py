@@ -22,7 +22,8 @@ LEARNER = """
     import os, sys, time
     import puffervec
 
-    held = os.memfd_create("held")  # a killed process has it given back before its children get another parent
+    # The kernel frees it when the process is killed, before the children get another parent.
+    held = os.memfd_create("held")
     os.write(held, bytes(int(sys.argv[3]) << 20))
     vec = puffervec.make(sys.argv[1], num_envs=2, num_workers=2, start_method=sys.argv[2])
     vec.reset(seed=0)
@@ -68,12 +69,14 @@ def test_a_server_that_was_killed_is_replaced_and_its_socket_closed(tmp_path: Pa
 
         counts = []
         for _ in range(3):
-            with puffervec.make("CartPole-v1", num_envs=2, num_workers=1, start_method="forkserver") as vec:
+            with puffervec.make("CartPole-v1", num_envs=2, num_workers=1,
+                                start_method="forkserver") as vec:
                 vec.reset(seed=0)
             counts.append(len(os.listdir("/proc/self/fd")))
             os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
         assert counts[1] == counts[2], counts
-        assert os.path.isdir(util.get_temp_dir())  # that of other users of multiprocessing is there still
+        # The folder of other users of multiprocessing is still there.
+        assert os.path.isdir(util.get_temp_dir())
         print("fine")
     """
     assert run_script(text, TMPDIR=str(tmp_path)) == (0, "fine\n", "")

@@ -84,8 +84,8 @@ def test_a_key_whose_integers_fitted_may_get_one_that_does_not(ends: Ends, large
 @pytest.mark.parametrize(
     "value",
     [
-        "text", None, [1], (1, 2), np.ones(2), np.array(1), 1j, 2**63, -(2**63) - 1, np.uint64(2**63), b"raw", {}, {1: 2},
-        np.longdouble(1), np.datetime64(0, "s"),
+        "text", None, [1], (1, 2), np.ones(2), np.array(1), 1j, 2**63, -(2**63) - 1,
+        np.uint64(2**63), b"raw", {}, {1: 2}, np.longdouble(1), np.datetime64(0, "s"),
     ],
     ids=repr,
 )  # fmt: skip

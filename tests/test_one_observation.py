@@ -3,10 +3,12 @@
 """The path of one observation, stop by stop, with the probe's tracer numbers; and the action's way
 back. See ARCHITECTURE.md.
 
-    worker process                     shared slab                     learner process
-1 csrc/envs/probe.c  --writes--> 3 csrc/core/slab.h    (which bytes) --view--> 5 puffervec/vec/vector_env.py
-2 csrc/core/worker.c ran the env 4 csrc/core/channel.h (when)                  6 puffervec/train/collect/rollout.py: one copy
-8 csrc/envs/probe.c  <--reads--------- the action's way back ----------------- 7 the policy
+  worker process                   shared slab                  learner process
+1 csrc/envs/probe.c  --writes--> 3 csrc/core/slab.h    --view--> 5 puffervec/vec/vector_env.py
+                                   (which bytes)
+2 csrc/core/worker.c ran the env 4 csrc/core/channel.h           6 puffervec/train/collect/
+                                   (when)                          rollout.py: one copy
+8 csrc/envs/probe.c  <--reads----- the action's way back ------- 7 the policy
 """
 
 from __future__ import annotations

@@ -28,10 +28,14 @@ import builtins, io, os, sys
 import mmap, resource, select, signal, time
 
 AWAY = {
-    os: "memfd_create MFD_CLOEXEC posix_fallocate posix_fadvise sched_getaffinity sched_setaffinity sched_getscheduler eventfd "
-        "pidfd_open O_TMPFILE O_PATH O_DIRECT waitid pipe2 fdatasync copy_file_range splice getrandom getresuid unshare setns",
+    os: "memfd_create MFD_CLOEXEC posix_fallocate posix_fadvise sched_getaffinity "
+        "sched_setaffinity sched_getscheduler eventfd pidfd_open O_TMPFILE O_PATH O_DIRECT waitid "
+        "pipe2 fdatasync copy_file_range splice getrandom getresuid unshare setns",
     signal: "pidfd_send_signal sigtimedwait sigwaitinfo SIGRTMIN SIGPWR",
-    select: "epoll", resource: "prlimit", time: "CLOCK_BOOTTIME", mmap: "MAP_POPULATE MAP_NORESERVE MADV_HUGEPAGE",
+    select: "epoll",
+    resource: "prlimit",
+    time: "CLOCK_BOOTTIME",
+    mmap: "MAP_POPULATE MAP_NORESERVE MADV_HUGEPAGE",
 }
 for module, names in AWAY.items():
     for name in names.split():
@@ -40,14 +44,16 @@ for module, names in AWAY.items():
 
 def refuse(call):
     def refused(path, *rest, **more):
-        if str(path).startswith(("/proc", "/sys", "/dev/shm")) and "psutil" not in sys._getframe(1).f_globals["__name__"]:
+        caller = sys._getframe(1).f_globals["__name__"]
+        if str(path).startswith(("/proc", "/sys", "/dev/shm")) and "psutil" not in caller:
             raise FileNotFoundError(2, "No such file or directory", path)
         return call(path, *rest, **more)
     return refused
 
 builtins.open = io.open = refuse(io.open)
 os.open, os.stat, os.statvfs, os.listdir = map(refuse, (os.open, os.stat, os.statvfs, os.listdir))
-os.access = lambda path, *rest, access=os.access: not str(path).startswith("/dev/shm") and access(path, *rest)
+access = os.access
+os.access = lambda path, *rest: not str(path).startswith("/dev/shm") and access(path, *rest)
 """
 VECTOR_ENVS = """
 import os, signal, puffervec

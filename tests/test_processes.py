@@ -103,7 +103,7 @@ def test_kill_can_be_broken_off_and_called_again(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_a_status_that_a_ctrl_c_has_taken_hinders_no_end(method: str) -> None:
-    """It comes after waitpid has collected the worker, and before multiprocessing keeps the result."""
+    """It comes after waitpid has collected the worker, before multiprocessing keeps the result."""
     with puffervec.make("probe", num_envs=2, num_workers=2, start_method=method) as vec:
         os.kill(vec.processes[1].pid, signal.SIGKILL)
         os.waitpid(vec.processes[1].pid, 0)

@@ -55,7 +55,7 @@ def without_times(infos: Any) -> list[dict[str, Any]]:
 
 
 def assert_same_runs(ours: Any, theirs: Any, steps: int, seed: int = 1) -> int:
-    """Step both alike and compare all that they return. Returns the number of episodes that ended."""
+    """Step both alike, compare all that they return, and return the number of episodes."""
     assert (ours.num_envs, ours.observation_space, ours.action_space) == (
         theirs.num_envs, theirs.observation_space, theirs.action_space,
     )  # fmt: skip
@@ -502,8 +502,8 @@ def test_ppo_learns_cartpole_over_python_workers(make: Callable[..., Any]) -> No
     """
     venv = make("CartPole-v1", n_envs=8, seed=0, settings=TWO_WORKERS)
     model = sb3.PPO(
-        "MlpPolicy", venv, n_steps=64, batch_size=256, n_epochs=10, gamma=0.98, gae_lambda=0.8, learning_rate=2e-3, seed=0,
-        device="cpu",
+        "MlpPolicy", venv, n_steps=64, batch_size=256, n_epochs=10, gamma=0.98, gae_lambda=0.8,
+        learning_rate=2e-3, seed=0, device="cpu",
     )  # fmt: skip
     model.learn(2_000)
     before = mean_return(model)

@@ -185,8 +185,9 @@ def test_auto_starts_a_worker_per_core_that_this_process_may_use(no_leaks: None)
 
 def check(**given: Any) -> settings.VectorSettings:
     defaults = {
-        "num_envs": 1, "num_workers": "auto", "num_buffers": 1, "split": "auto", "seed": 0, "pin": "auto", "strict": False,
-        "copy": False, "timeout_s": 60.0, "start_method": "spawn", "in_process": False,
+        "num_envs": 1, "num_workers": "auto", "num_buffers": 1, "split": "auto", "seed": 0,
+        "pin": "auto", "strict": False, "copy": False, "timeout_s": 60.0, "start_method": "spawn",
+        "in_process": False,
     }  # fmt: skip
     return settings.check_settings(**{**defaults, **given})
 

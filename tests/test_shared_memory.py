@@ -109,8 +109,11 @@ def test_a_real_small_file_system(tmp_path: Path) -> None:
 
     script = (
         "import puffervec\n"
-        "with puffervec.make('probe', env_kwargs={'obs_size': 1024}, num_envs=2048, num_workers=2) as vec:\n"
-        "    vec.reset(seed=0); vec.step([0] * 2048); print(vec.rows.memory.backing, vec.rows.slab.bytes > 8 << 20)\n"
+        "large = {'env_kwargs': {'obs_size': 1024}, 'num_envs': 2048}\n"
+        "with puffervec.make('probe', **large, num_workers=2) as vec:\n"
+        "    vec.reset(seed=0)\n"
+        "    vec.step([0] * 2048)\n"
+        "    print(vec.rows.memory.backing, vec.rows.slab.bytes > 8 << 20)\n"
     )
     inner = f'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec {sys.executable} -c "$0"'
     probe = subprocess.run(

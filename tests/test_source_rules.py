@@ -178,7 +178,8 @@ def test_every_source_begins_with_the_licence() -> None:
         if path.exists():
             head = "\n".join(path.read_text().splitlines()[:4])
             if not re.search(
-                r"SPDX-FileCopyrightText: \d{4} the puffervec authors\n.*SPDX-License-Identifier: MIT",
+                r"SPDX-FileCopyrightText: \d{4} the puffervec authors\n"
+                r".*SPDX-License-Identifier: MIT",
                 head,
             ):
                 missing.append(named(path))
@@ -186,6 +187,18 @@ def test_every_source_begins_with_the_licence() -> None:
 
 
 # ---- C -------------------------------------------------------------------------------------------
+
+
+def test_lines_that_no_formatter_wraps_have_100_columns() -> None:
+    names = ("Makefile", "Dockerfile", "MANIFEST.in", ".clang-format", ".ci/run")
+    settings = files(".toml", ".yml", under=("bench", "scripts", "tests", ".github"))
+    paths = [*(ROOT / name for name in names), *settings, *ROOT.glob("*.toml"), *ROOT.glob("*.yml")]
+    assert [
+        f"{named(path)}:{number}"
+        for path in paths
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > 100
+    ] == []
 
 
 def test_atomics_stand_in_the_channel_only() -> None:
@@ -238,8 +251,9 @@ def env_code(path: Path) -> str:
 
 def test_envs_allocate_nothing_print_nothing_and_read_no_clock() -> None:
     forbidden = (
-        r"\b(malloc|calloc|realloc|free|alloca|posix_memalign|aligned_alloc|mmap|printf|fprintf|puts|fopen|open|read|write"
-        r"|clock_gettime|gettimeofday|time|clock|rand|srand|random|drand48|getenv|pthread_\w+|sleep|usleep|nanosleep|system|longjmp)\s*\("
+        r"\b(malloc|calloc|realloc|free|alloca|posix_memalign|aligned_alloc|mmap|printf|fprintf"
+        r"|puts|fopen|open|read|write|clock_gettime|gettimeofday|time|clock|rand|srand|random"
+        r"|drand48|getenv|pthread_\w+|sleep|usleep|nanosleep|system|longjmp)\s*\("
     )
     assert [
         offence for path in env_files() for offence in offences(path, env_code(path), forbidden)
@@ -314,14 +328,16 @@ def test_headers_stand_alone(compiler: str) -> None:
 
 @pytest.mark.slow
 def test_an_import_loads_nothing_heavy() -> None:
-    """Neither at the start, nor before a name is used; the names that need no torch do not load it."""
+    """Neither at the start, nor before a name is used; names that need no torch do not load it."""
     script = (
         "import sys, puffervec\n"
-        "heavy = 'torch numpy gymnasium psutil multiprocessing cffi rich safetensors puffervec._native'\n"
+        "heavy = 'torch numpy gymnasium psutil multiprocessing cffi rich safetensors '\n"
+        "heavy += 'puffervec._native'\n"
         "print(sorted(set(heavy.split()) & set(sys.modules)))\n"
         "with puffervec.make('tag_grid', num_envs=2, num_workers=1) as vec:\n"
         "    vec.reset(0); vec.step([0] * vec.num_agents)\n"
-        "print(sorted({'torch', 'gymnasium', 'rich', 'safetensors', 'matplotlib'} & set(sys.modules)))\n"
+        "others = {'torch', 'gymnasium', 'rich', 'safetensors', 'matplotlib'}\n"
+        "print(sorted(others & set(sys.modules)))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=100
@@ -400,8 +416,9 @@ def test_extras_are_imported_where_they_are_used() -> None:
 
 # What shows the time of day, in names, notes and pages, and decides nothing by it.
 SHOWS_TIME = {
-    "puffervec/viewing/web/follow.py", "puffervec/wings/report/door.py", "puffervec/wings/sweep/door.py",
-    "puffervec/train/run/rundir.py", "puffervec/train/run/provenance.py", "puffervec/sb3/worker_env.py",
+    "puffervec/viewing/web/follow.py", "puffervec/wings/report/door.py",
+    "puffervec/wings/sweep/door.py", "puffervec/train/run/rundir.py",
+    "puffervec/train/run/provenance.py", "puffervec/sb3/worker_env.py",
 }  # fmt: skip
 WALL_CLOCK = {
     "time.time",

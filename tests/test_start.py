@@ -28,7 +28,8 @@ import puffervec
 vec = puffervec.make("probe", env_kwargs={"num_agents": 2}, num_envs=3, num_workers=2)
 observations, infos = vec.reset(seed=5)
 result = vec.step([1, 2, 3, 4, 0, 1])
-print("shown", observations[:, [0, 4]].astype(int).tolist(), type(vec).__name__, vec.settings.start_method)
+rows = observations[:, [0, 4]].astype(int).tolist()
+print("shown", rows, type(vec).__name__, vec.settings.start_method)
 vec.close()
 """
 SHOWN = "shown [[5, 1], [5, 2], [6, 3], [6, 4], [7, 0], [7, 1]] Multiprocessing spawn"
@@ -51,7 +52,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def python(*arguments: str, given: str | None = None) -> str:
-    """Run this interpreter and return what it printed; it must end well and say nothing on stderr."""
+    """Run this interpreter and return what it printed; it must succeed, with an empty stderr."""
     done = subprocess.run(
         [sys.executable, *arguments], input=given, capture_output=True, text=True, timeout=100
     )

@@ -91,12 +91,14 @@ import multiprocessing, pickle, sys
 import gymnasium, numpy, puffervec, puffervec.gym
 class Config: pass
 class MyEnv(gymnasium.Env):
-    observation_space, action_space = gymnasium.spaces.Box(-9, 9, (2,)), gymnasium.spaces.Discrete(2)
+    observation_space = gymnasium.spaces.Box(-9, 9, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         return numpy.zeros(2, numpy.float32), {}
     def step(self, action):
-        return numpy.zeros(2, numpy.float32), 1.0, False, False, {"config": pickle.loads(pickle.dumps(Config()))}
+        info = {"config": pickle.loads(pickle.dumps(Config()))}
+        return numpy.zeros(2, numpy.float32), 1.0, False, False, info
 gymnasium.register("script/MyEnv-v0", entry_point="__main__:MyEnv")
 OWN = MyEnv.step
 def use(what):

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What stands around an env in a worker of the SB3 adapter (puffervec/sb3/worker_env.py): the monitor
-does what SB3's does.
+"""What stands around an env in a worker of the SB3 adapter (puffervec/sb3/worker_env.py): the
+monitor does what SB3's does.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def test_only_gymnasium_envs_sit_down() -> None:
 
 def test_envs_are_monitored_then_wrapped_and_their_actions_seeded(tmp_path: Path) -> None:
     maker = EnvMaker(
-        Counter, 3, 10, str(tmp_path), gymnasium.wrappers.TimeLimit, {"length": 4}, {"info_keywords": ("depth",)},
-        {"max_episode_steps": 2},
+        Counter, 3, 10, str(tmp_path), gymnasium.wrappers.TimeLimit, {"length": 4},
+        {"info_keywords": ("depth",)}, {"max_episode_steps": 2},
     )  # fmt: skip
     env = maker()
     assert isinstance(env, gymnasium.wrappers.TimeLimit) and isinstance(env.env, Monitor)

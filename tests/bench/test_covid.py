@@ -17,8 +17,8 @@ from tests.fixtures.training import torch_state  # noqa: F401 (autouse)
 
 def test_rates_and_ratios() -> None:
     seconds = {
-        "serial": [6e-5, 1.2e-4], covid.ONE: [8e-5, 1.6e-4], covid.TWO: [4e-5, 8e-5], covid.NUMPY: [2e-4, 4e-4],
-        "transfer": [1.5e-5, 3e-5],
+        "serial": [6e-5, 1.2e-4], covid.ONE: [8e-5, 1.6e-4], covid.TWO: [4e-5, 8e-5],
+        covid.NUMPY: [2e-4, 4e-4], "transfer": [1.5e-5, 3e-5],
     }  # fmt: skip
     found = covid.rates(seconds, 60)
     assert found["env_steps_per_s"]["serial"].median == pytest.approx(750_000)

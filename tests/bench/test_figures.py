@@ -61,8 +61,8 @@ def _figures(
             "versions": {"puffervec": "0.1.0", "envpool": "1.2", "sb3": ""},
         },
         "results": {
-            "rate": {"median": 0, "spread": 0, "samples": rate, "ends": [990.0, 1410.0]}, "loop": loop,
-            "cases": [{"env": "tag", "us": 3.0}, {"env": "drive", "us": 5.0}],
+            "rate": {"median": 0, "spread": 0, "samples": rate, "ends": [990.0, 1410.0]},
+            "loop": loop, "cases": [{"env": "tag", "us": 3.0}, {"env": "drive", "us": 5.0}],
         },
     }  # fmt: skip
     (folder / "2026-01-02-speed.json").write_text(json.dumps(document))

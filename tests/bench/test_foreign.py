@@ -71,7 +71,8 @@ def _two_programs(program: str) -> list[Any]:
         subprocess.Popen([sys.executable, "-c", program, ORPHAN], **pipes) as measured,
     ):
         for asking, answering in ((measured, server), (server, measured)):
-            if line := asking.stdout.readline():  # type: ignore[union-attr]  # else it has failed, and its errors say why
+            # Without a line it has failed, and its errors say why.
+            if line := asking.stdout.readline():  # type: ignore[union-attr]
                 answering.stdin.write(line)  # type: ignore[union-attr]
                 answering.stdin.flush()  # type: ignore[union-attr]
             else:
@@ -115,9 +116,7 @@ def _grouped(end: str) -> subprocess.Popen[str]:
     )
 
 
-def test_the_control_group_goes_with_its_program_and_that_of_a_killed_one_with_the_next_program() -> (
-    None
-):
+def test_the_control_group_goes_with_its_program_or_that_of_a_killed_one_with_the_next() -> None:
     with _grouped("os.kill(os.getpid(), 9)") as killed:
         left = Path(killed.stdout.readline().strip())  # type: ignore[union-attr]
     if left == Path("None"):

@@ -24,7 +24,8 @@ def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
 
 SMALL = {
     "vec": {"backend": "serial", "num_envs": 4},
-    "train": {"horizon": 4, "update_epochs": 1, "minibatch_size": 8, "microbatch_size": 4, "device": "cpu"},
+    "train": {"horizon": 4, "update_epochs": 1, "minibatch_size": 8, "microbatch_size": 4,
+              "device": "cpu"},
     "policy": {"hidden": (8,)},
 }  # fmt: skip
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""bench/peers.py: tables, skipped libraries, where puffervec loses, targets. No figure is judged."""
+"""bench/peers.py: tables, skipped libraries, where puffervec loses, targets; no speeds."""
 
 from __future__ import annotations
 

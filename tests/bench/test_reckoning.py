@@ -116,7 +116,8 @@ def test_candidates_are_scored_by_means_over_tasks_of_means_over_seeds() -> None
         ("b", "y", 1, 0.9),
     )
     rows = defaults.table([
-        {"task": task, "candidate": candidate, "seed": seed, "score": 10 * share, "share": share, "seconds": 1.0}
+        {"task": task, "candidate": candidate, "seed": seed, "score": 10 * share, "share": share,
+         "seconds": 1.0}
         for task, candidate, seed, share in shares
     ])  # fmt: skip
     assert [(row["candidate"], row["share"], row["worst_share"]) for row in rows] == [

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The arithmetic of bench/scale.py: what limits a cluster, on numbers that one can reckon by hand."""
+"""The arithmetic of bench/scale.py: what limits a cluster, on numbers that are easily checked."""
 
 from __future__ import annotations
 

@@ -142,7 +142,8 @@ def test_the_checkpoints_that_a_run_has_kept(
     results = json.loads((tmp_path / "r.json").read_text())["results"]
     (sample,) = results["score"][run.name]
     assert {who: set(sets) for who, sets in results["pooled"].items()} == {
-        "driver": {score.TRAINED, score.HELD_OUT, score.REAL}, "lane-follow": {score.HELD_OUT, score.REAL},
+        "driver": {score.TRAINED, score.HELD_OUT, score.REAL},
+        "lane-follow": {score.HELD_OUT, score.REAL},
     }  # fmt: skip
     steps = [moment["agent_steps"] for moment in sample["moments"]]
     assert len(steps) == 3 and steps == [

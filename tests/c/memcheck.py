@@ -29,8 +29,8 @@ from tests.c.stress import ROOT
 from tests.drive_env.worlds import make_env, random_scene, write_world
 
 VALGRIND = [
-    "valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",
-    "--track-origins=yes", "--fair-sched=yes",
+    "valgrind", "-q", "--error-exitcode=9", "--leak-check=full",
+    "--errors-for-leak-kinds=definite,indirect,possible", "--track-origins=yes", "--fair-sched=yes",
 ]  # fmt: skip
 ERROR_EXIT = 9
 MISSING = (

@@ -3,11 +3,14 @@
 """Builds and runs the C programs that put the channel under stress: channel_stress.c and
 channel_litmus.c.
 
-    python -m tests.c.stress threads --count 1000000        workers are threads
-    python -m tests.c.stress tsan --count 10000000          ... under ThreadSanitizer (make tsan)
-    python -m tests.c.stress processes --count 1000000      workers are processes, with and without a futex, stopped at random
-    python -m tests.c.stress litmus --count 100000000       message passing and store buffers, and what comes without order
-                                                            (the last two: make stress)
+    python -m tests.c.stress threads --count 1000000      workers are threads
+    python -m tests.c.stress tsan --count 10000000        ... under ThreadSanitizer (make tsan)
+    python -m tests.c.stress processes --count 1000000    workers are processes, with and without a
+                                                          futex, stopped at random
+    python -m tests.c.stress litmus --count 100000000     message passing and store buffers, and
+                                                          what comes without order
+
+`make stress` runs the last two.
 
 PV_SEED sets the dice. A failure prints the command that failed.
 """

@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = """
 #include "covid/curves.h"
 void curve(int logarithm, const double* in, double* out, int count);
-__attribute__((visibility("default"))) void curve(int logarithm, const double* in, double* out, int count) {
+__attribute__((visibility("default")))
+void curve(int logarithm, const double* in, double* out, int count) {
     for (int i = 0; i < count; i++) out[i] = logarithm ? covid_log(in[i]) : covid_exp(in[i]);
 }
 """

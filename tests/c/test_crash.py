@@ -28,7 +28,11 @@ SEGV, ABORT, HANG = 1, 2, 5  # faults of the probe
 CRASHES = """
 #include <signal.h>
 #include <stdlib.h>
-static int deeper(int n) { char room[4096]; room[0] = (char)n; return deeper(n + room[0] + 1) + room[0]; }
+static int deeper(int n) {
+    char room[4096];
+    room[0] = (char)n;
+    return deeper(n + room[0] + 1) + room[0];
+}
 static int no_memory(int* at) { return *at; }
 __attribute__((noinline)) static int inner(int kind) {
     if (kind == 0) return no_memory((int*)16);
@@ -141,7 +145,8 @@ def test_a_hang_in_c_names_the_function_too(no_leaks: None) -> None:
 
 SERIAL = """
 import puffervec
-with puffervec.make("probe", num_envs=2, backend={backend!r}, env_kwargs=dict(fault={fault}, fault_step=3)) as vec:
+fault = dict(fault={fault}, fault_step=3)
+with puffervec.make("probe", num_envs=2, backend={backend!r}, env_kwargs=fault) as vec:
     vec.reset(seed=0)
     for _ in range(5):
         vec.step([0] * vec.num_agents)

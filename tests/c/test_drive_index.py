@@ -24,8 +24,9 @@ def random_segments(
     n = sum(counts)
     angle = rng.uniform(-np.pi, np.pi, n)
     values = {
-        "x": rng.uniform(-spread_m, spread_m, n), "y": rng.uniform(-spread_m, spread_m, n), "ux": np.cos(angle),
-        "uy": np.sin(angle), "half": rng.uniform(0, 7.5, n), "z": np.zeros(n), "slope": np.zeros(n),
+        "x": rng.uniform(-spread_m, spread_m, n), "y": rng.uniform(-spread_m, spread_m, n),
+        "ux": np.cos(angle), "uy": np.sin(angle), "half": rng.uniform(0, 7.5, n), "z": np.zeros(n),
+        "slope": np.zeros(n),
     }  # fmt: skip
     for name, value in values.items():
         values[name] = np.ascontiguousarray(value[np.arange(n) // copies * copies % n], np.float32)

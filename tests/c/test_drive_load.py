@@ -163,7 +163,7 @@ def test_a_row_without_an_agent_stays_empty(tmp_path: Path) -> None:
 
 
 def test_what_is_summed_and_drawn_can_be_set(tmp_path: Path) -> None:
-    """An env that is given the state of another goes on as that one, records and rewards included."""
+    """An env with the state of another continues as that one, records and rewards included."""
     write_world(tmp_path / "set", [random_scene(1, objects=8, roads=9)])
     actions = np.random.default_rng(1).integers(0, 91, (30, AGENTS))
     with make_env(tmp_path / "set", num_envs=2, num_agents=AGENTS, **JUDGED) as vec:

@@ -197,7 +197,8 @@ def test_a_worker_process_may_not_touch_the_rows_of_another(
 OOB = """
 import sys, puffervec
 fault = {"fault": %d, "fault_step": 2, "fault_env": 1}
-with puffervec.make("probe", env_kwargs=fault, num_envs=4, backend=sys.argv[1], num_workers=int(sys.argv[2])) as vec:
+settings = {"backend": sys.argv[1], "num_workers": int(sys.argv[2])}
+with puffervec.make("probe", env_kwargs=fault, num_envs=4, **settings) as vec:
     vec.reset(0)
     vec.step([0] * 4)
     vec.step([0] * 4)

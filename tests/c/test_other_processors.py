@@ -102,7 +102,8 @@ def test_no_look_passes_a_store_on_aarch64(tmp_path: Path, march: str) -> None:
     """
     (tmp_path / "both.c").write_text(
         '#include "core/channel.h"\nuint32_t both(uint32_t* mine, const uint32_t* other);\n'
-        "uint32_t both(uint32_t* mine, const uint32_t* other) { pv_store_seq_cst(mine, 1); return pv_load_seq_cst(other); }\n"
+        "uint32_t both(uint32_t* mine, const uint32_t* other) {\n"
+        "    pv_store_seq_cst(mine, 1);\n    return pv_load_seq_cst(other);\n}\n"
     )
     command = [
         COMPILER,

@@ -24,7 +24,11 @@ class Trainer:
     def request_stop(self): pass
 
 fault = {"fault": 6, "fault_step": 3}
-with StopSignals() as signals, signals.training(Trainer()), puffervec.make("probe", backend="serial", env_kwargs=fault) as vec:
+with (
+    StopSignals() as signals,
+    signals.training(Trainer()),
+    puffervec.make("probe", backend="serial", env_kwargs=fault) as vec,
+):
     vec.reset(seed=0)
     threading.Timer(0.3, print, ["spinning"], {"flush": True}).start()
     for _ in range(5):

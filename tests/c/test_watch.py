@@ -50,7 +50,8 @@ def test_a_process_that_leads_its_group_ends_it(tmp_path: object) -> None:
     script = (
         "import subprocess, sys, time\n"
         "from puffervec._ffi import lib\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; print(1, flush=True); time.sleep(100)'])\n"
+        "code = 'import time; print(1, flush=True); time.sleep(100)'\n"
+        "child = subprocess.Popen([sys.executable, '-c', code])\n"
         "assert lib.pv_watch_learner(0, -1, 1) == 0\n"
         "time.sleep(100)\n"
     )

@@ -119,7 +119,7 @@ def test_a_run_and_its_policies(small: Small, here: Path) -> None:
 
 @pytest.mark.slow
 def test_films_of_any_episode(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The second of two begins as that of the next seed; the camera on an agent shows another film."""
+    """The second of two begins as that of the next seed; a camera on an agent films otherwise."""
     argv = (
         "render tag_grid --env.num-taggers 3 --env.random-starts True --env.episode-length 6 "
         "--format gif --out"
@@ -400,7 +400,8 @@ def test_what_is_not_installed_is_said_or_done_without(
 
 
 def test_what_is_asked_for() -> None:
-    assert parse("tag_grid runs/one --snapshots 9,3,9 --fps 4.5 --out a --sample --scenes here".split()) == RenderRequest(
+    line = "tag_grid runs/one --snapshots 9,3,9 --fps 4.5 --out a --sample --scenes here"
+    assert parse(line.split()) == RenderRequest(
         "runs/one", env="tag_grid", snapshots=(3, 9), fps=4.5, out=Path("a"), deterministic=False,
         env_flags=("--scenes", "here"), code=(None, None),
     )  # fmt: skip

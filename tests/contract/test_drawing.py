@@ -14,12 +14,11 @@ VIEW = (0.0, 0.0, 4.0, 2.0)
 
 def drawing(**changes: Any) -> Drawing:
     """A drawing of the state {"x": number}: one circle, which leaves a trail of two steps."""
-    return Drawing(**{
-        "view": VIEW,
-        "shapes": lambda state, before: [Circle(state["x"], 1.0, 0.5, role="dot", name="dot", trail=2)],
-        "colours": {"dot": "#0072B2"},
-        **changes,
-    })  # fmt: skip
+
+    def shapes(state: Any, before: Any) -> list[Circle]:
+        return [Circle(state["x"], 1.0, 0.5, role="dot", name="dot", trail=2)]
+
+    return Drawing(**{"view": VIEW, "shapes": shapes, "colours": {"dot": "#0072B2"}, **changes})
 
 
 @pytest.mark.parametrize(

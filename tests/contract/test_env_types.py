@@ -29,7 +29,9 @@ static int describe(const pv_context* context, pv_spec* spec, char* text) {{
     (void)context, (void)spec;
     return pv_describe_error(text, PV_ERROR_CONFIG, "a helper was called");
 }}
-PV_ENV_TYPE(tiny) = {{.abi = {abi}, .struct_bytes = {size}, .name = "{name}", .describe = describe}};
+PV_ENV_TYPE(tiny) = {{
+    .abi = {abi}, .struct_bytes = {size}, .name = "{name}", .describe = describe,
+}};
 """
 
 
@@ -76,7 +78,8 @@ static int describe_many(const pv_context* context, pv_spec* spec, char* text) {
     (void)context, (void)text;
     spec->group_count = 1;
     for (int i = 0; i < PV_MAX_FIELDS + 3; i++)
-        pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "a", "", PV_F32, 0, 0, 0.0f, 1.0f, 1.0f);
+        pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "a", "", PV_F32, 0,
+                     0, 0.0f, 1.0f, 1.0f);
     return PV_OK;
 }
 """
@@ -193,7 +196,8 @@ def test_finding_needs_no_numpy(tiny: str) -> None:
     script = (
         "import sys\nfrom puffervec.contract.env_types import find\n"
         "find('probe'), find('tiny', sys.argv[1])\n"
-        "print(sorted({'numpy', 'torch', 'gymnasium', 'puffervec.contract.native'} & set(sys.modules)))\n"
+        "heavy = {'numpy', 'torch', 'gymnasium', 'puffervec.contract.native'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, tiny],

@@ -57,6 +57,15 @@ def blocks(page: str) -> list[Block]:
     ]
 
 
+def commands(page: str, *infos: str) -> list[str]:
+    """Return the commands of a page's blocks with these infos, or of all its blocks, a line each,
+    without lines that are comments.
+    """
+    found = [block.text for block in blocks(page) if not infos or block.info in infos]
+    lines = [line for text in found for line in text.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if not line.startswith("#")]
+
+
 def examples(page: str) -> list[tuple[Block, Block | None]]:
     """Return the Python blocks, each with the text block that says what it prints, or None where
     none follows at once.

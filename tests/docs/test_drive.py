@@ -70,7 +70,8 @@ def test_observation_tables(preset: str) -> None:
     text = "".join(
         "|" + "".join(f" {cell} |" if cell else " |" for cell in row) + "\n" for row in rows
     )
-    expected = f"| block | column | unit | scale | byte | meaning |\n|---|---|---|---|---|---|\n{text}\n".rstrip()
+    head = "| block | column | unit | scale | byte | meaning |\n|---|---|---|---|---|---|\n"
+    expected = (head + text).rstrip()
     path = pages.ROOT / "docs" / (f"from-{preset}.md" if preset else "drive.md")
     assert expected in path.read_text(encoding="utf-8"), f"a table in {path} is to be\n\n{expected}"
 
@@ -208,21 +209,16 @@ def test_settings_and_flags_exist() -> None:
         ),
     }
     listed |= {name for names in CHOICES.values() for name in names}
-    others = {"mark_as_expert", "goal_steps", "progress_m", "goals_again", "agent_types", "remove_at_goal", "PUFFERVEC_CACHE",
-              "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME", "DRIVE_COLUMNS_channel", "DRIVE_COLUMNS_NAME",
-              "DRIVE_COLUMN_SETS", "DRIVE_REWARDS_ASKED", "value_NAME",
-              "reward_NAME", "partners_cut", "lanes_cut", "roads_cut", "invalid_actions",
-              "waymo_open_dataset", "PUFFERVEC_WOSAC_PYTHON", "PUFFERVEC_WOSAC_SUBMISSION",
-              "scenario_id"}  # fmt: skip
+    others = {"mark_as_expert", "goal_steps", "progress_m", "goals_again", "agent_types",
+              "remove_at_goal", "PUFFERVEC_CACHE", "DRIVE_SETTINGS", "DRIVE_BLOCKS", "write_NAME",
+              "DRIVE_COLUMNS_channel", "DRIVE_COLUMNS_NAME", "DRIVE_COLUMN_SETS",
+              "DRIVE_REWARDS_ASKED", "value_NAME", "reward_NAME", "partners_cut", "lanes_cut",
+              "roads_cut", "invalid_actions", "waymo_open_dataset", "PUFFERVEC_WOSAC_PYTHON",
+              "PUFFERVEC_WOSAC_SUBMISSION", "scenario_id"}  # fmt: skip
     assert names - known - listed - listed_names - others == set()
     own = ENV.own_evaluation()
     assert own is not None
-    commands = [
-        line
-        for block in pages.blocks(PAGE)
-        if block.info == "sh"
-        for line in block.text.splitlines()
-    ]
+    commands = pages.commands(PAGE, "sh")
     assert len(commands) == 10
     for command in commands:
         request = evaluate.parse(shlex.split(command)[2:])

@@ -64,7 +64,7 @@ def test_the_page_from_an_empty_folder_to_a_trained_policy(tmp_path: Path) -> No
             (folder / title[1]).write_text(text)
             continue
         assert info.split()[0] == "bash", f"a block that is neither a file nor a command: {info}"
-        for command in text.strip().splitlines():
+        for command in text.strip().replace("\\\n", " ").splitlines():
             done = subprocess.run(
                 ["bash", "-c", command],
                 cwd=folder,

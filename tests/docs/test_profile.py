@@ -34,12 +34,7 @@ def test_ten_lines_are_enough() -> None:
 
 def test_the_commands_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    commands = [
-        line
-        for block in pages.blocks(PAGE)
-        if block.info == "bash"
-        for line in block.text.splitlines()
-    ]
+    commands = pages.commands(PAGE, "bash")
     assert len(commands) == 8
     for command in commands:
         _, verb, *args = shlex.split(command, comments=True)

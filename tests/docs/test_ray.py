@@ -29,17 +29,8 @@ SCALE = (pages.ROOT / "docs/scale.md").read_text(encoding="utf-8")
 
 
 def commands(page: str, program: str) -> list[list[str]]:
-    lines = [
-        line
-        for block in pages.blocks(page)
-        if block.info == "bash"
-        for line in block.text.splitlines()
-    ]
-    return [
-        words[1:]
-        for words in (shlex.split(line, comments=True) for line in lines)
-        if words[0] == program
-    ]
+    lines = [shlex.split(line, comments=True) for line in pages.commands(page, "bash")]
+    return [words[1:] for words in lines if words[0] == program]
 
 
 @pytest.mark.parametrize("args", commands(PAGE, "puffer-train"), ids=" ".join)
@@ -82,11 +73,7 @@ def test_the_commands_of_the_start_work_in_their_order(tmp_path: Path) -> None:
     """On one machine, which is the learner's and every other; the last command is for machines that
     join later.
     """
-    (block,) = [
-        block
-        for block in pages.blocks(PAGE.split("## Start")[1].split("## Settings")[0])
-        if block.info == "bash"
-    ]
+    lines = pages.commands(PAGE.split("## Start")[1].split("## Settings")[0], "bash")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -105,7 +92,7 @@ def test_the_commands_of_the_start_work_in_their_order(tmp_path: Path) -> None:
         "false",
     ]
     with contextlib.ExitStack() as stack:
-        for line in block.text.splitlines():
+        for line in lines:
             words = shlex.split(
                 line.replace("learner", "127.0.0.1").replace("6379", port), comments=True
             )

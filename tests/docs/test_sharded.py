@@ -64,8 +64,8 @@ def test_the_script_runs_on_two_ranks(tmp_path: Path) -> None:
         str(tmp_path / "logs"),
     ]
     done = subprocess.run(
-        [sys.executable, *torchrun, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120,
-        env={**os.environ, "PYTHONPATH": str(pages.ROOT)},
+        [sys.executable, *torchrun, "train.py"], cwd=tmp_path, capture_output=True, text=True,
+        timeout=120, env={**os.environ, "PYTHONPATH": str(pages.ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     outputs = sorted((tmp_path / "logs").rglob("stdout.log"))

@@ -27,9 +27,7 @@ SHARED = next(block.text for block in pages.blocks(PAGE) if block.info == "sh")
 
 
 def test_flags_of_the_commands_exist() -> None:
-    commands = [
-        line for block in pages.blocks(PAGE) for line in block.text.splitlines() if line != "wait"
-    ]
+    commands = [line for line in pages.commands(PAGE) if line != "wait"]
     assert len(commands) == 5
     for command in commands:
         program, verb, *args = shlex.split(command.removesuffix(" &"))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/tag.md: its code runs and prints what it shows, and the names it uses are those of the envs."""
+"""docs/tag.md: its code runs and prints what it shows; the names it uses are those of the envs."""
 
 from __future__ import annotations
 

@@ -166,8 +166,9 @@ def start(command: str, folder: Path, more: str = "", **variables: str) -> psuti
     assert words[0] == "torchrun"
     local = ["-m", "torch.distributed.run", "--local-addr", "127.0.0.1"]
     return psutil.Popen(
-        [sys.executable, *local, *words[1:], *SMALL.split(), *more.split()], cwd=folder, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(pages.ROOT), **variables},
+        [sys.executable, *local, *words[1:], *SMALL.split(), *more.split()], cwd=folder,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(pages.ROOT), **variables},
     )  # fmt: skip
 
 

@@ -20,9 +20,7 @@ from tests.docs import pages
 
 FILE = pages.ROOT / "docs" / "training.md"
 PAGE = FILE.read_text(encoding="utf-8")
-COMMANDS = [
-    line for block in pages.blocks(PAGE) if block.info == "bash" for line in block.text.splitlines()
-]
+COMMANDS = pages.commands(PAGE, "bash")
 TORCHRUN = {flag for action in get_args_parser()._actions for flag in action.option_strings}
 
 

@@ -26,7 +26,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder that the tests of one session share; a test must point PUFFERVEC_CACHE at it."""
+    """A cache folder that the tests of a session share; a test must point PUFFERVEC_CACHE at it."""
     return tmp_path_factory.mktemp("shared-cache")
 
 

@@ -21,8 +21,9 @@ from drive_env.scenes.schema import Scene
 from drive_env.scenes.windows import windows_of
 
 KEPT = Path(__file__).with_name("digests.json")
-# Scenes of drive_env/generate/generate.py; vehicles that drive_env/generate/place.py places on their
-# maps; windows of them (drive_env/scenes/windows.py). The other names are families of streets.
+# Scenes of drive_env/generate/generate.py; vehicles that drive_env/generate/place.py places on
+# their maps; windows of them (drive_env/scenes/windows.py). The other names are families of
+# streets.
 GENERATED, PLACED, WINDOWS = "generated", "placed", "windows"
 NAMES = (*FAMILIES, GENERATED, PLACED, WINDOWS)
 SCENES = 2  # per name; the second is wide

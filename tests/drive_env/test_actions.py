@@ -28,7 +28,8 @@ OWN = ("acceleration=-2,0,3", "steering=-0.25,0.5")
 SPACES: list[tuple[dict[str, Any], Any]] = [
     ({}, gymnasium.spaces.Discrete(91)),
     ({"actions": "multi_discrete"}, gymnasium.spaces.MultiDiscrete([7, 13])),
-    ({"dynamics": "classic_gpudrive", "actions": "continuous"}, gymnasium.spaces.Box(np.float32([-4, -1]), np.float32([4, 1]))),
+    ({"dynamics": "classic_gpudrive", "actions": "continuous"},
+     gymnasium.spaces.Box(np.float32([-4, -1]), np.float32([4, 1]))),
     ({"dynamics": "jerk"}, gymnasium.spaces.Discrete(12)),
     ({"dynamics": "delta_local"}, gymnasium.spaces.Discrete(8000)),
     ({"action_values": OWN}, gymnasium.spaces.Discrete(6)),

@@ -183,11 +183,16 @@ LIES = [
     (32, "<i", 10_000, "v2: byte 36: objects[0]: expected 280000 more bytes, got"),
     (32, "<i", 0, "v2: byte 32: objects[0].size: expected 1 to 10000, got 0"),
     (24, "<i", 7, "v2: byte 24: objects[0].type: expected 1 to 3, got 7"),
-    (FIRST + 4 * 5, "<f", float("nan"), f"v2: byte {FIRST + 20}: objects[0].x[5]: expected a number between -100000 and"),
-    (FIRST + 4 * (91 + 5), "<f", 1e30, f"v2: byte {FIRST + 4 * 96}: objects[0].y[5]: expected a number between"),
-    (FIRST + 4 * 7 * 91, "<i", 2, f"v2: byte {FIRST + 4 * 637}: objects[0].valid[0]: expected 0 to 1, got 2"),
-    (FIRST + 4 * 8 * 91, "<f", 0.0, f"v2: byte {FIRST + 4 * 728}: objects[0].width: expected 0.01 to 100, got 0.0"),
-    (FIRST + 4 * 8 * 91 + 24, "<i", 9, f"v2: byte {FIRST + 4 * 734}: objects[0].mark_as_expert: expected 0 to 1, got 9"),
+    (FIRST + 4 * 5, "<f", float("nan"),
+     f"v2: byte {FIRST + 20}: objects[0].x[5]: expected a number between -100000 and"),
+    (FIRST + 4 * (91 + 5), "<f", 1e30,
+     f"v2: byte {FIRST + 4 * 96}: objects[0].y[5]: expected a number between"),
+    (FIRST + 4 * 7 * 91, "<i", 2,
+     f"v2: byte {FIRST + 4 * 637}: objects[0].valid[0]: expected 0 to 1, got 2"),
+    (FIRST + 4 * 8 * 91, "<f", 0.0,
+     f"v2: byte {FIRST + 4 * 728}: objects[0].width: expected 0.01 to 100, got 0.0"),
+    (FIRST + 4 * 8 * 91 + 24, "<i", 9,
+     f"v2: byte {FIRST + 4 * 734}: objects[0].mark_as_expert: expected 0 to 1, got 9"),
 ]  # fmt: skip
 
 

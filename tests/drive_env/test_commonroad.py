@@ -82,7 +82,10 @@ GOAL = (
     "<goalState><position><lanelet ref='3'/></position><time><intervalStart>4</intervalStart>"
     "<intervalEnd>9</intervalEnd></time></goalState>"
 )
-PROBLEM = f'<planningProblem id="40">{state("initialState", 0, 20.0, -1.75, 0.1)}{GOAL}{GOAL}</planningProblem>\n'  # fmt: skip
+PROBLEM = (
+    f'<planningProblem id="40">{state("initialState", 0, 20.0, -1.75, 0.1)}{GOAL}{GOAL}'
+    "</planningProblem>\n"
+)
 ROADS = (
     lanelet(
         1, -3.5, 0, 80, ("dashed", "solid"),
@@ -95,21 +98,24 @@ ROADS = (
         '<adjacentRight ref="1" drivingDir="same"/><laneletType>urban</laneletType>'
         + refs("trafficSignRef", 6),
     )
-    + lanelet(3, -3.5, 80, 120, ("", "curb"), refs("predecessor", 1) + "<laneletType>urban</laneletType>")
+    + lanelet(3, -3.5, 80, 120, ("", "curb"),
+              refs("predecessor", 1) + "<laneletType>urban</laneletType>")
     + lanelet(4, 20, 0, 5, rest="<laneletType>sidewalk</laneletType>")
     + lanelet(7, -9, 50, 53, rest="<laneletType>crosswalk</laneletType>")
-    + '<trafficSign id="5"><trafficSignElement><trafficSignID>274</trafficSignID><additionalValue>15'
-    "</additionalValue></trafficSignElement><trafficSignElement><trafficSignID>306</trafficSignID>"
-    f"</trafficSignElement><position>{point(70, -4)}</position></trafficSign>\n"
-    '<trafficSign id="6"><trafficSignElement><trafficSignID>206</trafficSignID></trafficSignElement>'
-    f"<position>{point(79, 4)}</position></trafficSign>\n"
+    + '<trafficSign id="5"><trafficSignElement><trafficSignID>274</trafficSignID>'
+    "<additionalValue>15</additionalValue></trafficSignElement>"
+    "<trafficSignElement><trafficSignID>306</trafficSignID></trafficSignElement>"
+    f"<position>{point(70, -4)}</position></trafficSign>\n"
+    '<trafficSign id="6"><trafficSignElement><trafficSignID>206</trafficSignID>'
+    f"</trafficSignElement><position>{point(79, 4)}</position></trafficSign>\n"
     '<trafficLight id="100"><cycle>'
     "<cycleElement><duration>3</duration><color>red</color></cycleElement>"
     "<cycleElement><duration>2</duration><color>green</color></cycleElement>"
     f"<timeOffset>1</timeOffset></cycle><position>{point(80, -4)}</position></trafficLight>\n"
 )  # fmt: skip
 PARKED = obstacle(
-    31, "parkedVehicle", box(5.0, 2.0), state("initialState", 0, 30.0, 1.75, 0.3, 0.0), "staticObstacle"
+    31, "parkedVehicle", box(5.0, 2.0), state("initialState", 0, 30.0, 1.75, 0.3, 0.0),
+    "staticObstacle"
 )  # fmt: skip
 WALL = obstacle(
     32, "roadBoundary", box(10.0, 2.0, "<orientation>0.5</orientation>"),
@@ -167,7 +173,8 @@ def test_all_of_a_scenario_is_read() -> None:
 def test_the_road_network() -> None:
     scene = parsed(WHOLE)
     first, second, third = of_type(scene, "lane")
-    assert [(road.id, road.map_element_id) for road in (first, second, third)] == [(1, 1), (2, 2), (3, 2)]  # fmt: skip
+    ids = [(road.id, road.map_element_id) for road in (first, second, third)]
+    assert ids == [(1, 1), (2, 2), (3, 2)]
     assert first.points_m.tolist() == [[0, -1.75, 0], [40, -1.75, 0], [80, -1.75, 0]]
     assert first.links is not None and second.links is not None and third.links is not None
     assert (first.links.exits, first.links.left, first.links.right) == ((3,), 2, -1)
@@ -255,13 +262,15 @@ def test_shapes_and_uncertain_states() -> None:
         obstacle(1, "car", polygon, unsure)
         + obstacle(2, "pedestrian", "<circle><radius>0.4</radius></circle>", path)
         + obstacle(3, "bicycle", box(2, 1) + polygon, state("initialState", 0, 0, 0))
-        + obstacle(4, "truck", box(8, 2, "<originXShift>-3</originXShift>"), state("initialState", 0, 0, 0))
+        + obstacle(4, "truck", box(8, 2, "<originXShift>-3</originXShift>"),
+                   state("initialState", 0, 0, 0))
         + '<phantomObstacle id="5"/>'
     )  # fmt: skip
     scene = parsed(scenario(ROADS + content))
     car, walker, rider, truck = scene.objects
     # The polygon's middle is (2, 1) in a frame that is turned to the left.
-    assert car.position_m[0] == pytest.approx([5 - 1, 6 + 2, 0]) and (car.length_m, car.width_m) == (4, 2)  # fmt: skip
+    assert car.position_m[0] == pytest.approx([5 - 1, 6 + 2, 0])
+    assert (car.length_m, car.width_m) == (4, 2)
     assert car.velocity_mps[0] == pytest.approx([0, 2])
     assert OBJECT_TYPES[walker.type] == "pedestrian" and walker.width_m == 0.8
     assert walker.valid.tolist() == [True, True, True, False, True]
@@ -310,13 +319,16 @@ def test_intersections_have_no_edges_inside() -> None:
         (scenario(lanelet(2**40, 0, 0, 9)), "id: expected a whole number of at most 32 bits"),
         (scenario(ROADS.replace("green", "pink")), "cycleElement[1].color: expected one of red"),
         (scenario(ROADS.replace(">3<", ">0<")), "cycleElement[0].duration: expected at least 1"),
-        (scenario(moving(30, 4).replace(exact("time", 2), exact("time", 1))), "state[1].time: expected a step after 1, got 1"),
-        (scenario(moving(30, 4).replace(exact("time", 2), exact("time", 10**6))), "state[1].time: expected a step from 0"),
+        (scenario(moving(30, 4).replace(exact("time", 2), exact("time", 1))),
+         "state[1].time: expected a step after 1, got 1"),
+        (scenario(moving(30, 4).replace(exact("time", 2), exact("time", 10**6))),
+         "state[1].time: expected a step from 0"),
         (scenario(moving(30, 4).replace("4.5", "0")), "obstacle 30: length: expected 0.01 to 100"),
         (scenario(moving(30, 4) * 2), "objects[1].id: expected an id"),
         (scenario(obstacle(1, "car", "<blob/>", "")), "shape.blob[0]: expected a rectangle"),
         (scenario(obstacle(1, "car", "", "")), "dynamicObstacle '1': shape: expected a rectangle"),
-        (scenario(PROBLEM), "planningProblem '40': goalState.position.lanelet[0].ref: expected a lanelet"),
+        (scenario(PROBLEM),
+         "planningProblem '40': goalState.position.lanelet[0].ref: expected a lanelet"),
         (WHOLE[:900], "not XML, or cut off"),
     ],
 )  # fmt: skip

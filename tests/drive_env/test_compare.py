@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-scenes compare`: what is measured of scenes made by hand, and the distance of two sets."""
+"""`puffer-scenes compare`: what it measures of hand-made scenes, and the distance of two sets."""
 
 from __future__ import annotations
 
@@ -52,8 +52,9 @@ def test_who_stands_beside_the_lanes_is_parked_and_who_stands_on_one_waits() -> 
     stops = 20 + 5 * np.minimum(T, 4.0)
     found = compare.measure(
         scene(
-            thing(0.0, -3.0), thing(9.0, -3.0, first=60), thing(0.0, 0.5), thing(0.0, 0.5, np.pi), thing(5 * T), thing(stops),
-            thing(0.0, -9.0, kind=PEDESTRIAN), thing(T, 9.0, kind=CYCLIST),
+            thing(0.0, -3.0), thing(9.0, -3.0, first=60), thing(0.0, 0.5), thing(0.0, 0.5, np.pi),
+            thing(5 * T), thing(stops), thing(0.0, -9.0, kind=PEDESTRIAN),
+            thing(T, 9.0, kind=CYCLIST),
         )
     )  # fmt: skip
     assert found["objects"] == 8 and found["vehicles"] == 6 and found["walkers"] == 2

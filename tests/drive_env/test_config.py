@@ -116,7 +116,8 @@ def test_names_are_taken_wherever_settings_are() -> None:
     )
     space = build_space(config, {"env.control": "moving/valid"}, ["env.control"])
     assert with_values(config, {"env.control": "valid"}).env.control == "valid" and space
-    for refused in (lambda: config.merged({"env": {"control": "x"}}), lambda: ENV.configure({"control": "x"}),
+    for refused in (lambda: config.merged({"env": {"control": "x"}}),
+                    lambda: ENV.configure({"control": "x"}),
                     lambda: build_config(config, ["--env.control", "x"])):  # fmt: skip
         with pytest.raises(ConfigError, match="control.*moving.*valid"):
             refused()

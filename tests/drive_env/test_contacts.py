@@ -73,8 +73,8 @@ def road(number: int, kind: str, element: int, *points: tuple[float, float]) -> 
 
 def red_at(x: float, lane: str = "0") -> dict[str, Any]:
     """A light that is red all the time."""
-    return {lane: {"state": ["stop"] * FRAMES, "x": [x] * FRAMES, "y": [-1.75] * FRAMES, "z": [0.0] * FRAMES,
-                   "time_index": list(range(FRAMES))}}  # fmt: skip
+    return {lane: {"state": ["stop"] * FRAMES, "x": [x] * FRAMES, "y": [-1.75] * FRAMES,
+                   "z": [0.0] * FRAMES, "time_index": list(range(FRAMES))}}  # fmt: skip
 
 
 UP = ((10.0, -40.0), (10.0, 40.0))
@@ -125,8 +125,9 @@ def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
     scene("parked", (15.0, -1.75), (15.5, -1.75), speed=0.1)
     scene("beside", (12.0, -3.9), (12.5, -3.9), speed=0.1, width=2.4)
     scene("run", (10.0, -14.5), (10.0, 12.0), roads=[road(90, "lane", 2, *UP)], lights=red_at(5.0))
-    scene("sign", (17.0, -20.0), (17.0, 12.0), roads=[road(90, "lane", 2, (17.0, -40.0), (17.0, 40.0)),
-                                                     road(17, "stop_sign", 17, (14.0, -4.0))])  # fmt: skip
+    lane = road(90, "lane", 2, (17.0, -40.0), (17.0, 40.0))
+    sign = road(17, "stop_sign", 17, (14.0, -4.0))
+    scene("sign", (17.0, -20.0), (17.0, 12.0), roads=[lane, sign])
     scene("red", lights=red_at(8.0))
     scene("kerb", roads=[road(92, "road_edge", 15, (8.0, -6.0), (20.0, 6.0))])
     scene("late")
@@ -399,8 +400,9 @@ class Lanes(Roads):
         )
         lanes["exits"] = np.cumsum([0, *lanes["exit_count"][:-1]])
         arrays = {
-            "x": middle[:, 0], "y": middle[:, 1], "ux": step[:, 0] / length, "uy": step[:, 1] / length, "half": length / 2,
-            "polyline": np.arange(len(lines)), "lanes": lanes, "links": np.array([o for of in links for o in of], np.int64),
+            "x": middle[:, 0], "y": middle[:, 1], "ux": step[:, 0] / length,
+            "uy": step[:, 1] / length, "half": length / 2, "polyline": np.arange(len(lines)),
+            "lanes": lanes, "links": np.array([o for of in links for o in of], np.int64),
         }  # fmt: skip
         super().__init__(arrays, len(lines))
 
@@ -420,9 +422,12 @@ def test_two_lanes_on_it_is_still_the_same_way(links: int, rule: str) -> None:
 )
 def test_a_car_that_drives_backward_is_taken_by_its_motion(speed: float, angle: str) -> None:
     """One ahead of us, with its rear towards us, drives back into us; what hardly moves stands."""
-    state = {f"{of}_{part}": [value] for of, values in
-             (("contact", (0.0, 0.0, 0.0, 5.0)), ("other", (4.8, 0.0, 0.0, speed)))
-             for part, value in zip(("x", "y", "heading", "speed"), values, strict=True)}  # fmt: skip
+    bodies = {"contact": (0.0, 0.0, 0.0, 5.0), "other": (4.8, 0.0, 0.0, speed)}
+    state = {
+        f"{of}_{part}": [value]
+        for of, values in bodies.items()
+        for part, value in zip(("x", "y", "heading", "speed"), values, strict=True)
+    }
     size = {"length_m": 4.5, "width_m": 2.0}
     own, other = (_body(state, 0, name, size) for name in ("contact", "other"))
     assert (other.speed, angle_of(own, other)) == (abs(speed), angle)

@@ -37,7 +37,8 @@ def packed_controls(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
 
 def test_numbers_are_those_of_c() -> None:
     assert [UNKNOWN, RED, YELLOW, GREEN, OFF] == [
-        lib.PV_STATE_UNKNOWN, lib.PV_STATE_RED, lib.PV_STATE_YELLOW, lib.PV_STATE_GREEN, lib.PV_STATE_OFF
+        lib.PV_STATE_UNKNOWN, lib.PV_STATE_RED, lib.PV_STATE_YELLOW, lib.PV_STATE_GREEN,
+        lib.PV_STATE_OFF
     ]  # fmt: skip
     assert (lib.PV_STOP_SIGN, lib.PV_TRAFFIC_LIGHT, lib.PV_YIELD_SIGN) == (0, 1, 2)
     assert (lib.PV_CROSSWALK, lib.PV_SPEED_BUMP, lib.PV_DRIVEWAY) == (0, 1, 2)
@@ -131,7 +132,7 @@ def test_areas_keep_their_points_without_the_closing_one() -> None:
 
 
 def test_lights_and_signs_of_real_scenes(real_scenes: Path) -> None:
-    """The scene with lights has 12, on lanes of its own that change; every real sign finds a lane."""
+    """The scene with lights has 12, on its own lanes, that change; every real sign finds a lane."""
     signs = 0
     for path in scene_files(real_scenes):
         if "agent-" in path.name or "307" in path.name:

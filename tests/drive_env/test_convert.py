@@ -352,7 +352,8 @@ def test_everything_that_a_bin_has_no_place_for_is_said(
 ) -> None:
     tree = make_tree(cars=3)
     tree["metadata"] = {
-        "sdc_track_index": 0, "tracks_to_predict": [{"track_index": 1, "difficulty": 2}, {"track_index": 2}],
+        "sdc_track_index": 0, "tracks_to_predict": [{"track_index": 1, "difficulty": 2},
+                                                    {"track_index": 2}],
         "objects_of_interest": [100, 101], "family": "x",
     }  # fmt: skip
     path = write(tmp_path / "s.json", tree)

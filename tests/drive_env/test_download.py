@@ -59,7 +59,8 @@ class _Answer(BaseHTTPRequestHandler):
         files = self.server.files
         if path.startswith(f"/api/datasets/{REPOSITORY}/tree/"):
             return self._send(json.dumps([
-                {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+                {"type": "file", "path": name, "size": len(data),
+                 "oid": hashlib.sha1(data).hexdigest()}
                 for name, data in files.items()
             ]).encode(), body)  # fmt: skip
         if path.startswith(f"/api/datasets/{REPOSITORY}"):
@@ -127,7 +128,8 @@ def test_a_set_is_fetched_once(
     words = ["download", REPOSITORY, "--out", str(out), "--endpoint", endpoint_of(hub)]
     assert main(words) == 0
     assert [str(path.relative_to(out)) for path in scene_files(out)] == [
-        "data/processed/d.json", "data/processed/e.json", "training/a.json", "training/b.json", "training/c.json",
+        "data/processed/d.json", "data/processed/e.json", "training/a.json", "training/b.json",
+        "training/c.json",
     ]  # fmt: skip
     said = capsys.readouterr().out
     assert (

@@ -230,7 +230,7 @@ def test_rays_end_at_kerbs_and_bodies(ride: Any) -> None:
 
 
 def on_side(body: Box | Circle, point: np.ndarray) -> bool:
-    """Whether a point lies on the outline of a body's box; a pedestrian is drawn larger than it is."""
+    """Whether a point lies on the outline of a body's box; pedestrians are drawn enlarged."""
     if isinstance(body, Circle):
         return bool(np.hypot(point[0] - body.x, point[1] - body.y) < body.radius)
     dx, dy = point[0] - body.x, point[1] - body.y

@@ -188,7 +188,8 @@ def test_suites_drive_other_cars_and_scenes(folder: Path) -> None:
     found = {
         name: suite.settings(config) if suite.settings else config for name, suite in SUITES.items()
     }
-    assert {name: (own.control, own.others) for name, own in found.items() if own.control != "valid"} == {
+    others = {name: own for name, own in found.items() if own.control != "valid"}
+    assert {name: (own.control, own.others) for name, own in others.items()} == {
         "self-play": ("moving", "log"), "human-replay": ("sdc", "log"), "idm": ("sdc", "idm"),
         "traffic": ("sdc", "log"),
     }  # fmt: skip

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""drive_env/generate/exact.py: close to the C library's functions, and the same bits on every CPU."""
+"""drive_env/generate/exact.py: close to the C library's functions, with equal bits on any CPU."""
 
 from __future__ import annotations
 

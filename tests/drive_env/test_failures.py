@@ -41,8 +41,8 @@ def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
     standing["position"] = [{"x": 15.0, "y": -1.75, "z": 0.0}] * 40
     standing["goalPosition"] = {"x": 15.0, "y": -1.75, "z": 0.0}
     standing["velocity"] = [{"x": 0.0, "y": 0.0}] * 40
-    trees["red"]["tl_states"] = {"0": {"state": ["stop"] * 40, "x": [8.0] * 40, "y": [-1.75] * 40, "z": [0.0] * 40,
-                                       "time_index": list(range(40))}}  # fmt: skip
+    trees["red"]["tl_states"] = {"0": {"state": ["stop"] * 40, "x": [8.0] * 40, "y": [-1.75] * 40,
+                                       "z": [0.0] * 40, "time_index": list(range(40))}}  # fmt: skip
     trees["sign"]["roads"].append(
         {
             "geometry": [{"x": 16.0, "y": -4.0, "z": 0.0}],
@@ -206,8 +206,8 @@ def test_other_levels_do_not_count(tiny_tree: MakeTree, tmp_path: Path, cache: P
     )
     own["geometry"] = [{**point, "y": -2.75} for point in own["geometry"]]
     tree["roads"].append(lane)
-    tree["tl_states"] = {"99": {"state": ["stop"] * 40, "x": [8.0] * 40, "y": [-1.75] * 40, "z": [8.0] * 40,
-                                "time_index": list(range(40))}}  # fmt: skip
+    tree["tl_states"] = {"99": {"state": ["stop"] * 40, "x": [8.0] * 40, "y": [-1.75] * 40,
+                                "z": [8.0] * 40, "time_index": list(range(40))}}  # fmt: skip
     (tmp_path / "bridge.json").write_text(json.dumps(tree))
     result = evaluate(Straight(), DriveConfig(scenes=str(tmp_path / "bridge.json")))
     found = {

@@ -32,7 +32,8 @@ def log(step_s: float, frames: int) -> bytes:
         for frame in range(frames)
     ]
     rest = wire.integer(10, 2)
-    return wire.scenario([wire.track(1, 1, states)], (), lights, frames=frames, step_s=step_s, rest=rest)  # fmt: skip
+    tracks = [wire.track(1, 1, states)]
+    return wire.scenario(tracks, (), lights, frames=frames, step_s=step_s, rest=rest)
 
 
 @pytest.mark.parametrize("step_s, frames", [(0.2, 6), (0.05, 21), (0.04, 26)])

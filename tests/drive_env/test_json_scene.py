@@ -66,24 +66,35 @@ def test_a_good_scene_becomes_arrays(tiny_tree: MakeTree) -> None:
 
 BAD = [
     (("objects",), DELETE, "objects: expected this key, got nothing"),
-    (("objects", 1, "position"), DELETE, "objects[1].position: expected this key, got nothing (the key is missing)"),
+    (("objects", 1, "position"), DELETE,
+     "objects[1].position: expected this key, got nothing (the key is missing)"),
     (("objects", 1, "position"), [], "objects[1].position: expected a list of 30, got a list of 0"),
-    (("objects", 1, "position", 7, "x"), DELETE, "objects[1].position[7].x: expected this key, got nothing"),
-    (("objects", 1, "position", 7, "x"), "9", "objects[1].position[7].x: expected a number, got the string '9'"),
-    (("objects", 1, "position", 7, "x"), 1e30, "objects[1].position[7].x: expected a number between -100000 and 100000, got"),
-    (("objects", 1, "position", 7, "y"), 10**400, "objects[1].position[7].y: expected a number that a double can hold"),
-    (("objects", 0, "heading", 5), 1870.0, "objects[0].heading[5]: expected radians between -1000 and 1000, got 1870.0"),
-    (("objects", 1, "valid"), [True] * 29, "objects[1].valid: expected a list of 30 (as many frames as objects[0])"),
+    (("objects", 1, "position", 7, "x"), DELETE,
+     "objects[1].position[7].x: expected this key, got nothing"),
+    (("objects", 1, "position", 7, "x"), "9",
+     "objects[1].position[7].x: expected a number, got the string '9'"),
+    (("objects", 1, "position", 7, "x"), 1e30,
+     "objects[1].position[7].x: expected a number between -100000 and 100000, got"),
+    (("objects", 1, "position", 7, "y"), 10**400,
+     "objects[1].position[7].y: expected a number that a double can hold"),
+    (("objects", 0, "heading", 5), 1870.0,
+     "objects[0].heading[5]: expected radians between -1000 and 1000, got 1870.0"),
+    (("objects", 1, "valid"), [True] * 29,
+     "objects[1].valid: expected a list of 30 (as many frames as objects[0])"),
     (("objects", 1, "valid", 2), 2, "objects[1].valid[2]: expected true or false, got 2"),
     (("objects", 1, "valid", 2), 1.0, "objects[1].valid[2]: expected true or false, got 1.0"),
-    (("objects", 1, "mark_as_expert"), 2, "objects[1].mark_as_expert: expected true or false, got 2"),
-    (("objects", 1, "position", 7, "y"), math.nan, "objects[1].position[7].y: expected a number between -100000 and"),
+    (("objects", 1, "mark_as_expert"), 2,
+     "objects[1].mark_as_expert: expected true or false, got 2"),
+    (("objects", 1, "position", 7, "y"), math.nan,
+     "objects[1].position[7].y: expected a number between -100000 and"),
     (("objects", 0, "valid"), [], "objects[0].valid: expected at least one frame, got a list of 0"),
     (("objects", 1, "width"), 0, "objects[1].width: expected 0.01 to 100 (metres), got 0"),
     (("objects", 1, "goalPosition", "y"), DELETE, "objects[1].goalPosition.y: expected this key"),
     (("objects", 1, "type"), 1, "objects[1].type: expected a string, got 1"),
-    (("objects", 1, "id"), 1.5, "objects[1].id: expected a whole number of at most 32 bits, got 1.5"),
-    (("objects", 1, "id"), 100, "objects[1].id: expected an id that objects[0] does not have, got 100"),
+    (("objects", 1, "id"), 1.5,
+     "objects[1].id: expected a whole number of at most 32 bits, got 1.5"),
+    (("objects", 1, "id"), 100,
+     "objects[1].id: expected an id that objects[0] does not have, got 100"),
     (("roads", 2, "type"), "river", "roads[2].type: expected one of lane, road_line"),
     (("roads", 2, "geometry", 4, "y"), -1e9, "roads[2].geometry[4].y: expected a number between"),
     (("tl_states",), [], "tl_states: expected a JSON object {...}, got a list of 0"),
@@ -268,10 +279,8 @@ def test_the_motion_tells_degrees_from_radians(tiny_tree: MakeTree, generation: 
     for item in tree["objects"]:  # at walking pace nothing is told by it
         item["velocity"] = [{"x": 0.0, "y": 1.0} for _ in item["velocity"]]
     if generation == "C":
-        with pytest.raises(
-            SceneError,
-            match=r"objects\[0\].heading\[0\]: expected radians between -6.28419 and 6.28419, got 90",
-        ):
+        words = r"objects\[0\].heading\[0\]: expected radians between -6.28419 and 6.28419, got 90"
+        with pytest.raises(SceneError, match=words):
             scene_from_tree(tree, "t", "t")
     else:
         np.testing.assert_allclose(
@@ -362,8 +371,9 @@ def with_values(tree: dict[str, Any], **values: str) -> bytes:
 
 @pytest.mark.parametrize(
     "value",
-    ["1e30", "NaN", "-Infinity", "1e400", "1" * 30, "-" + "1" * 30, str(2**64), str(2**63), str(2**53 + 1), "-0", "-0.0",
-     "5e-324", '"\\ud800"', '{"a": 1, "a": [2]}', "[" * 600 + "]" * 600, "0.1e1", "2.2250738585072011e-308"],
+    ["1e30", "NaN", "-Infinity", "1e400", "1" * 30, "-" + "1" * 30, str(2**64), str(2**63),
+     str(2**53 + 1), "-0", "-0.0", "5e-324", '"\\ud800"', '{"a": 1, "a": [2]}',
+     "[" * 600 + "]" * 600, "0.1e1", "2.2250738585072011e-308"],
 )  # fmt: skip
 def test_both_readers_of_json_read_the_same(
     tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch, value: str

@@ -295,8 +295,8 @@ class Judge:
         }
 
     def sums(
-        self, found: dict[str, float], lane: judge.Lane, log_m: float | None, ttc: tuple[float, bool], dt_s: float, row: int,
-        before: State, after: State,
+        self, found: dict[str, float], lane: judge.Lane, log_m: float | None,
+        ttc: tuple[float, bool], dt_s: float, row: int, before: State, after: State,
     ) -> None:  # fmt: skip
         if not self.config.metrics:
             return
@@ -567,8 +567,8 @@ def route_share(
     scene = random_scene(0, objects=0, roads=0, frames=31)
     places = np.linspace([*start, 0.0], [*end, 0.0], 31)
     car = dataclasses.replace(
-        scene.objects[0], position_m=places, velocity_mps=np.tile([10.0, 0.0], (31, 1)), heading_rad=np.zeros(31),
-        goal_m=np.array([*goal, 0.0]),
+        scene.objects[0], position_m=places, velocity_mps=np.tile([10.0, 0.0], (31, 1)),
+        heading_rad=np.zeros(31), goal_m=np.array([*goal, 0.0]),
     )  # fmt: skip
     write_world(path, [dataclasses.replace(scene, objects=(car,), roads=tuple(lanes))])
     with make_env(path, num_agents=1, metrics=1, replay_log=1) as vec:

@@ -41,8 +41,8 @@ def flags_of(scene: Scene, folder: Path) -> bool:
 
 @pytest.mark.parametrize(
     ("above", "below", "expected"),
-    [(bridge, flat, True), (hill, hill, False), (ramp, ramp, False), (lambda xy: hill(xy) + 1.5, hill, True),
-     (lambda xy: hill(xy) + 0.6, hill, False)],
+    [(bridge, flat, True), (hill, hill, False), (ramp, ramp, False),
+     (lambda xy: hill(xy) + 1.5, hill, True), (lambda xy: hill(xy) + 0.6, hill, False)],
 )  # fmt: skip
 def test_levels_are_two_grounds_in_one_place(
     tmp_path: Path, above: Height, below: Height, expected: bool
@@ -91,8 +91,9 @@ def slow_has_levels(arrays: dict[str, np.ndarray]) -> tuple[bool, bool]:
     pieces = []
     for s in range(len(arrays["x"])):
         along = np.arange(-arrays["half"][s], arrays["half"][s], 0.25)[:, None]
-        pieces.append(np.stack([arrays[name][s] for name in ("x", "y", "z")])
-                      + along * np.stack([arrays[name][s] for name in ("ux", "uy", "slope")]))  # fmt: skip
+        middle = np.stack([arrays[name][s] for name in ("x", "y", "z")])
+        step = np.stack([arrays[name][s] for name in ("ux", "uy", "slope")])
+        pieces.append(middle + along * step)
     points = np.concatenate(pieces)
     apart = np.abs(points[:, None, :2] - points[None, :, :2]).max(axis=2)
     rises = np.abs(points[:, None, 2] - points[None, :, 2]) > levels.SAME_LEVEL_M

@@ -108,7 +108,8 @@ def compiled(tree: dict[str, Any], folder: Path) -> tuple[Any, dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("word", "red"),
-    [("stop", True), ("arrow_stop", True), ("flashing_stop", False), ("caution", False), ("go", False)],
+    [("stop", True), ("arrow_stop", True), ("flashing_stop", False), ("caution", False),
+     ("go", False)],
 )  # fmt: skip
 def test_states_of_a_scene(
     word: str, red: bool, tiny_tree: MakeTree, tmp_path: Path, cache: Path
@@ -149,7 +150,8 @@ def test_real_scenes_come_close_to_the_rule_on_the_lanes_of_the_file(
     real_scenes: Path, cache: Path
 ) -> None:
     """Lanes are simplified when scenes are compiled, and the challenge measures distances to lanes
-    with a slip (see docs/drive.md): few crossings may be judged otherwise. Here all lights are always red.
+    with a slip (see docs/drive.md): few crossings may be judged otherwise. Here all lights are
+    always red.
     """
     ours, theirs, both = 0, 0, 0
     for path in sorted(real_scenes.glob("*.json")):

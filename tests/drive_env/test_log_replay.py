@@ -88,8 +88,8 @@ def from_json(text: str, degrees: bool = False) -> Raw:
         heading = np.radians(item["heading"]) if degrees else np.array(item["heading"], float)
         goal = item["goalPosition"]["x"], item["goalPosition"]["y"]
         found.append(Logged(
-            item["type"], item.get("id"), bool(item.get("mark_as_expert")), goal, np.array(x, float), np.array(y, float),
-            heading, np.array(item["valid"], bool),
+            item["type"], item.get("id"), bool(item.get("mark_as_expert")), goal,
+            np.array(x, float), np.array(y, float), heading, np.array(item["valid"], bool),
         ))  # fmt: skip
     metadata = tree.get("metadata") or {}
     listed = frozenset(track["track_index"] for track in metadata.get("tracks_to_predict", ()))
@@ -172,11 +172,8 @@ def rewritten(real: Path, folder: Path, form: str) -> tuple[Path, Raw]:
         Logged(**{**vars(item), "id": item.id if known or form == "v0" else None})
         for item in raw.objects
     ]
-    if (
-        form == "v3"
-        # Its ids are places, it says that the car is the first one, and the writer has tracks of its
-        # own
-    ):
+    # In v3 the ids are places, the car is the first object, and the tracks to predict are fixed.
+    if form == "v3":
         objects = [Logged(**{**vars(item), "id": place}) for place, item in enumerate(objects)]
         return path, Raw(objects, frozenset({0, 1}), 0)
     return path, Raw(objects, raw.to_predict if known else frozenset(), raw.sdc if known else -1)
@@ -218,9 +215,9 @@ class Replay:
     def __init__(self, path: Path, raw: Raw, control: str, ids: tuple[int, ...]) -> None:
         self.expected, self.raw = raw.agents(control, ids), raw
         settings = {
-            "scenes": str(path), "control": control, "control_ids": ids, "replay_log": 1, "goal_behavior": "drive_on",
-            "num_agents": max(1, len(self.expected)), "partners": PARTNERS, "lanes": 0, "lines": 0, "edges": 0,
-            "range_m": RANGE_M,
+            "scenes": str(path), "control": control, "control_ids": ids, "replay_log": 1,
+            "goal_behavior": "drive_on", "num_agents": max(1, len(self.expected)),
+            "partners": PARTNERS, "lanes": 0, "lines": 0, "edges": 0, "range_m": RANGE_M,
         }  # fmt: skip
         head, _ = prepare_scenes(DriveConfig(**settings)).scenes.scene(0)
         self.origin = np.array([float(head["origin_x"]), float(head["origin_y"])])

@@ -52,10 +52,11 @@ def drawn(dynamics: str, seed: int, steps: int = STEPS) -> list[tuple[float, ...
 
 
 def differs(found: Body, expected: Body) -> float:
-    """How far two bodies are apart: the largest difference, of positions per metre from the origin."""
+    """Return the largest difference of two bodies; of positions per metre from the origin."""
     scale = 1 + hypot(expected.x, expected.y)
     parts = [
-        (found.x - expected.x) / scale, (found.y - expected.y) / scale, twin.wrapped(found.heading - expected.heading),
+        (found.x - expected.x) / scale, (found.y - expected.y) / scale,
+        twin.wrapped(found.heading - expected.heading),
         (found.speed - expected.speed) / (1 + abs(expected.speed)),
     ]  # fmt: skip
     return max(abs(part) for part in parts)

@@ -26,8 +26,10 @@ TOLERANCE = 2e-5  # float32 sines and products of the C side against float64, in
 
 def split(vec: VectorEnv, obs: np.ndarray) -> dict[str, np.ndarray]:
     """Rows by block, (rows, k, columns)."""
-    return {f.name: obs[:, f.offset // 4 : f.offset // 4 + int(np.prod(f.shape))].reshape(len(obs), *f.shape)
-            for f in vec.spec.groups[0].fields}  # fmt: skip
+    return {
+        f.name: obs[:, f.offset // 4 :][:, : int(np.prod(f.shape))].reshape(len(obs), *f.shape)
+        for f in vec.spec.groups[0].fields
+    }
 
 
 def compare_rows(

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""OpenDRIVE maps (drive_env/scenes/opendrive.py, drive_env/scenes/xodr_lines.py): hand-written roads
-whose lanes are known in closed form, and CARLA's towns in py123d's wheel.
+"""OpenDRIVE maps (drive_env/scenes/opendrive.py, drive_env/scenes/xodr_lines.py): hand-written
+roads whose lanes are known in closed form, and CARLA's towns in py123d's wheel.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ needs_py123d = pytest.mark.skipif(
     bool(NEEDS), reason=f"needs {', '.join(NEEDS)}: see docs/scenes.md"
 )
 SLOPE, CURVATURE, STRAIGHT_M, LENGTH_M = 0.01, 0.02, 100.0, 150.0
-TOWNS = [f"Town{name}" for name in ("01", "02", "03", "04", "05", "06", "07", "10HD", "11", "12", "13", "15")]  # fmt: skip
+TOWNS = [f"Town{name}" for name in "01 02 03 04 05 06 07 10HD 11 12 13 15".split()]
 
 
 def lane(own_id: int, kind: str, width: float, links: str = "", rest: str = "") -> str:
@@ -101,7 +101,8 @@ def sections_of_the_bend() -> str:
     )  # fmt: skip
     speed = '<speed sOffset="0" max="36" unit="km/h"/>'
     right = lane(-1, "driving", 3.0, BEFORE.format(-1) + AFTER.format(-1), speed)
-    second = section(60, lane(1, "driving", 3.5, BEFORE.format(1)), "", right + lane(-2, "sidewalk", 2.0))  # fmt: skip
+    left = lane(1, "driving", 3.5, BEFORE.format(1))
+    second = section(60, left, "", right + lane(-2, "sidewalk", 2.0))
     return first + second
 
 
@@ -174,7 +175,8 @@ def test_lanes_are_linked_in_the_direction_of_travel() -> None:
     assert all(links.values())
     exits = {number: each.exits for number, each in links.items() if each is not None}
     entries = {number: each.entries for number, each in links.items() if each is not None}
-    assert exits == {first.id: (second.id,), second.id: (third.id,), third.id: (), back.id: (on.id,), on.id: ()}  # fmt: skip
+    ahead = {first.id: (second.id,), second.id: (third.id,), third.id: ()}
+    assert exits == {**ahead, back.id: (on.id,), on.id: ()}
     assert entries[third.id] == (second.id,) and entries[on.id] == (back.id,)
     limits = [each.links.speed_limit_mps for each in (first, second) if each.links is not None]
     assert limits == [pytest.approx(25 * MPH_MPS), pytest.approx(10.0)]
@@ -187,8 +189,9 @@ def test_lanes_are_linked_in_the_direction_of_travel() -> None:
 @needs_py123d
 def test_marks_edges_and_what_is_left_out() -> None:
     scene = parsed(bend())
-    lines = {(each.map_element_id, round(length_of(each.points_m))) for each in of_type(scene, "road_line")}  # fmt: skip
-    assert lines == {(11, 60), (6, 40)}
+    lines = of_type(scene, "road_line")
+    found = {(each.map_element_id, round(length_of(each.points_m))) for each in lines}
+    assert found == {(11, 60), (6, 40)}
     edges = of_type(scene, "road_edge")
     # Both sides of the bend, those of the road after it, and its left side.
     expected = LENGTH_M + 50 * 0.06 + LENGTH_M - 50 * 0.07 + 20 + 20
@@ -201,8 +204,8 @@ def test_marks_edges_and_what_is_left_out() -> None:
 def test_left_hand_traffic_drives_on_the_left() -> None:
     scene = parsed(bend('rule="LHT"'))
     s = np.arange(61.0)
-    np.testing.assert_allclose(lane_near(scene, *place(s[:1], 1.75)[0, :2]).points_m, place(s, 1.75), atol=1e-9)  # fmt: skip
-    end = place(s[-1:], -1.5)[0, :2]
+    start, end = place(s[:1], 1.75)[0, :2], place(s[-1:], -1.5)[0, :2]
+    np.testing.assert_allclose(lane_near(scene, *start).points_m, place(s, 1.75), atol=1e-9)
     np.testing.assert_allclose(lane_near(scene, *end).points_m, place(s[::-1], -1.5), atol=1e-9)
     lanes = {each.id: each for each in of_type(scene, "lane")}
     for each in lanes.values():
@@ -239,7 +242,10 @@ def test_spirals_and_cubics(ends: tuple[float, float]) -> None:
 
 @needs_py123d
 def test_param_poly3_and_lane_offsets() -> None:
-    cubic = '<paramPoly3 aU="0" bU="30" cU="0" dU="0" aV="0" bV="0" cV="6" dV="-4" pRange="normalized"/>'
+    cubic = (
+        '<paramPoly3 aU="0" bU="30" cU="0" dU="0" aV="0" bV="0" cV="6" dV="-4" '
+        'pRange="normalized"/>'
+    )
     only = section(0, "", "", lane(-1, "driving", 4.0))
     offset = '<laneOffset s="0" a="1.5" b="0" c="0" d="0"/>'
     plan = geometry(0, 10, 20, 0.0, 30.2, cubic)
@@ -264,8 +270,9 @@ JUNCTION = (
         head='junction="j"',
         link='<predecessor elementType="road" elementId="in" contactPoint="end"/>'
         '<successor elementType="road" elementId="out" contactPoint="start"/>',
-        rest='<objects><object id="w" type="crosswalk" s="5" t="0" zOffset="0.1" hdg="1.5707963267948966" '
-        'length="8" width="3"/><object id="t" type="tree" s="1" t="9"/></objects>'
+        rest='<objects><object id="w" type="crosswalk" s="5" t="0" zOffset="0.1" '
+        'hdg="1.5707963267948966" length="8" width="3"/>'
+        '<object id="t" type="tree" s="1" t="9"/></objects>'
         '<signals><signal id="L" s="0" t="-4" dynamic="yes" type="1000001" orientation="+">'
         '<validity fromLane="-1" toLane="-1"/></signal>'
         '<signal id="X" s="0" t="-4" dynamic="no" type="274"/></signals>',
@@ -280,8 +287,8 @@ JUNCTION = (
         "out", 20, geometry(0, 30, 0, 0, 20, "<line/>"),
         section(0, lane(1, "driving", 3.0), "", lane(-1, "driving", 3.0)),
         link='<predecessor elementType="junction" elementId="j"/>',
-        rest='<signals><signal id="S" s="2" t="4" zOffset="1" dynamic="no" type="206" orientation="-"/>'
-        "</signals>",
+        rest='<signals><signal id="S" s="2" t="4" zOffset="1" dynamic="no" type="206" '
+        'orientation="-"/></signals>',
     )
     + '<junction id="j"><connection id="0" incomingRoad="in" connectingRoad="through" '
     'contactPoint="start"><laneLink from="-1" to="-1"/></connection>'
@@ -332,18 +339,28 @@ BAD_SIGNAL = '<signals><signal id="1" s="x"/></signals>'
     [
         (opendrive(), "road: expected a road with lanes for cars"),
         (opendrive(road(1, 20, "", ONE)), "line 4: road '1': planView: expected a length"),
-        (opendrive(road(1, 20, FLAT.replace("20", "nan"), ONE)), "planView.geometry[0].length: expected a finite"),
-        (opendrive(road(1, 20, FLAT.replace('"20"', '"1e9"'), ONE)), "geometry[0].length: expected a length of at most"),
+        (opendrive(road(1, 20, FLAT.replace("20", "nan"), ONE)),
+         "planView.geometry[0].length: expected a finite"),
+        (opendrive(road(1, 20, FLAT.replace('"20"', '"1e9"'), ONE)),
+         "geometry[0].length: expected a length of at most"),
         (opendrive(road(1, "no", FLAT, ONE)), "length: expected a number, got the string 'no'"),
-        (opendrive(road(1, 20, FLAT.replace("<line/>", "<poly3/>"), ONE)), "geometry[0]: expected a line, arc, spiral or"),
-        (opendrive(road(1, 20, FLAT, ONE) * 2), "line 5: road '1': id: expected an id that no other road has"),
-        (opendrive(road(1, 20, FLAT, ONE.replace("<width", "<border"))), "lane[-1].width: expected a width"),
-        (opendrive(road(1, 20, FLAT, ONE.replace('a="3.0"', 'a="1e9"'))), "laneSection[0].lane[-1][0]: expected a number"),
-        (opendrive(road(1, 20, FLAT, ONE.replace('a="3.0"', 'a="x"'))), "line 4: road '1': cannot be read: ValueError"),
-        (opendrive(road(1, 20, FLAT, ONE.replace('id="-1"', 'id="one"'))), "cannot be read: ValueError"),
+        (opendrive(road(1, 20, FLAT.replace("<line/>", "<poly3/>"), ONE)),
+         "geometry[0]: expected a line, arc, spiral or"),
+        (opendrive(road(1, 20, FLAT, ONE) * 2),
+         "line 5: road '1': id: expected an id that no other road has"),
+        (opendrive(road(1, 20, FLAT, ONE.replace("<width", "<border"))),
+         "lane[-1].width: expected a width"),
+        (opendrive(road(1, 20, FLAT, ONE.replace('a="3.0"', 'a="1e9"'))),
+         "laneSection[0].lane[-1][0]: expected a number"),
+        (opendrive(road(1, 20, FLAT, ONE.replace('a="3.0"', 'a="x"'))),
+         "line 4: road '1': cannot be read: ValueError"),
+        (opendrive(road(1, 20, FLAT, ONE.replace('id="-1"', 'id="one"'))),
+         "cannot be read: ValueError"),
         (opendrive(road(1, 20, FLAT, section(0, "", "", MANY))), "at most 200 lanes"),
-        (opendrive(road(1, 20, FLAT, ONE, rest=BAD_SIGNAL)), "signals.signal[0].s: expected a number"),
-        (opendrive(road(1, 20, FLAT, ONE).replace('"mph"', '"parsec"')), "type[0].speed.unit: expected m/s, km/h or mph"),
+        (opendrive(road(1, 20, FLAT, ONE, rest=BAD_SIGNAL)),
+         "signals.signal[0].s: expected a number"),
+        (opendrive(road(1, 20, FLAT, ONE).replace('"mph"', '"parsec"')),
+         "type[0].speed.unit: expected m/s, km/h or mph"),
         (bend()[:700], "not XML, or cut off"),
     ],
 )  # fmt: skip
@@ -443,7 +460,8 @@ def test_towns(name: str) -> None:
         return
     lanes = {each.id: each for each in of_type(scene, "lane")}
     assert len(lanes) > 80 and len(of_type(scene, "road_edge")) > 50
-    exits = [(each, lanes[number]) for each in lanes.values() if each.links for number in each.links.exits]  # fmt: skip
+    linked = [(each, each.links) for each in lanes.values() if each.links]
+    exits = [(each, lanes[number]) for each, links in linked for number in links.exits]
     assert len(exits) > 0.8 * len(lanes)
     gaps = [np.hypot(*(after.points_m[0] - before.points_m[-1])[:2]) for before, after in exits]
     rises = [abs(after.points_m[0, 2] - before.points_m[-1, 2]) for before, after in exits]
@@ -454,9 +472,10 @@ def test_towns(name: str) -> None:
             before.points_m[-1] - before.points_m[-2],
             after.points_m[1] - after.points_m[0],
         )
-        turns.append(abs(math.remainder(math.atan2(one[1], one[0]) - math.atan2(other[1], other[0]), math.tau)))  # fmt: skip
+        turn = math.atan2(one[1], one[0]) - math.atan2(other[1], other[0])
+        turns.append(abs(math.remainder(turn, math.tau)))
     assert np.quantile(turns, 0.98) < 0.2
-    dead = sum(not (each.links and (each.links.exits or each.links.entries)) for each in lanes.values())  # fmt: skip
+    dead = len(lanes) - sum(bool(links.exits or links.entries) for _, links in linked)
     assert dead < 0.1 * len(lanes)
     assert any(each.links and each.links.speed_limit_mps > 3 for each in lanes.values())
     try:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The NumPy view of the packed format: C's structs, and the numbers of types that the schema names."""
+"""The NumPy view of the packed format: C's structs, and the numbers of the schema's types."""
 
 from __future__ import annotations
 

@@ -50,10 +50,11 @@ def make_tracks(frames: int = 30) -> Tracks:
     collided[frames // 2, 0] = True
     offroad[frames - 3, 0] = True
     return Tracks(
-        x_m=x, y_m=y, heading_rad=np.full((frames, 2), np.arctan2(0.6, 0.8)), there=~marks, length_m=np.array([4.5, 5.0]),
-        width_m=np.array([2.0, 2.0]), agent=np.array([True, False]), kind=np.array([0, 1]),
-        log_x_m=x, log_y_m=y + 3.0, goal_radius_m=2.0, goal_m=np.array([[48.0, 36.0], [30.0, 20.0]]),
-        reached=np.array([True, False]), collided=collided, offroad=offroad,
+        x_m=x, y_m=y, heading_rad=np.full((frames, 2), np.arctan2(0.6, 0.8)), there=~marks,
+        length_m=np.array([4.5, 5.0]), width_m=np.array([2.0, 2.0]), agent=np.array([True, False]),
+        kind=np.array([0, 1]), log_x_m=x, log_y_m=y + 3.0, goal_radius_m=2.0,
+        goal_m=np.array([[48.0, 36.0], [30.0, 20.0]]), reached=np.array([True, False]),
+        collided=collided, offroad=offroad,
     )  # fmt: skip
 
 

@@ -453,10 +453,8 @@ def test_a_folder_of_anything_is_refused_before_it_is_read(
         (tmp_path / f"{number:02d}.json").write_text("{}")
     with monkeypatch.context() as patch:
         patch.setattr(sources, "digest_of", lambda _: pytest.fail("read"))
-        with pytest.raises(
-            SceneError,
-            match="none of 5 files, drawn evenly from the 21 below it .* is a scene: name the folder",
-        ):
+        words = "none of 5 files, drawn evenly from the 21 below it .* is a scene: name the folder"
+        with pytest.raises(SceneError, match=words):
             prepare_scenes(DriveConfig(scenes=str(tmp_path)))
     (tmp_path / "00.json").write_text(json.dumps(tiny_tree(cars=2)))
     assert len(prepare_scenes(DriveConfig(scenes=str(tmp_path))).left_out) == 20

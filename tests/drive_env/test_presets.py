@@ -490,8 +490,8 @@ def test_respawned_is_1_from_the_first_goal_on(tmp_path: Path) -> None:
     car = scene.objects[0]
     frames = len(car.valid)
     ahead = dataclasses.replace(
-        car, position_m=np.zeros((frames, 3)), heading_rad=np.zeros(frames), velocity_mps=np.tile([10.0, 0.0], (frames, 1)),
-        goal_m=np.array([5.0, 0.0, 0.0]),
+        car, position_m=np.zeros((frames, 3)), heading_rad=np.zeros(frames),
+        velocity_mps=np.tile([10.0, 0.0], (frames, 1)), goal_m=np.array([5.0, 0.0, 0.0]),
     )  # fmt: skip
     write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(ahead,))])
     shown = []

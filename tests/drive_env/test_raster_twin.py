@@ -185,8 +185,8 @@ def test_real_scenes(
 ) -> None:
     monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
     prepared = prepare_scenes(DriveConfig(scenes=str(real_scenes)))
-    with make_env(prepared.path, num_agents=80, control=1, raster=40, raster_pixel_m=2.0, raster_alone=1,
-                  raster_channels="traffic") as vec:  # fmt: skip
+    with make_env(prepared.path, num_agents=80, control=1, raster=40, raster_pixel_m=2.0,
+                  raster_alone=1, raster_channels="traffic") as vec:  # fmt: skip
         vec.reset(1)
         obs = vec.step(np.full(vec.num_agents, 50))[0]
         drawn = dict(

@@ -33,8 +33,10 @@ def track(kind: str, x: float, **changes: Any) -> dict[str, Any]:
         "heading": np.full(FRAMES, 0.5, np.float32),
         "velocity": np.tile(np.float32([10, 0]), (FRAMES, 1)),
         "valid": np.array([False] + [True] * (FRAMES - 1)),
-        **{name: np.full(FRAMES, size) for name, size in (("length", 4.0), ("width", 2.0), ("height", 1.5))},
-    }  # fmt: skip
+        "length": np.full(FRAMES, 4.0),
+        "width": np.full(FRAMES, 2.0),
+        "height": np.full(FRAMES, 1.5),
+    }
     return {"type": kind, "state": {**state, **changes}, "metadata": {}}
 
 

@@ -90,7 +90,8 @@ def test_any_changed_byte_is_noticed(written: Path) -> None:
 
 def test_messages_name_what_is_wrong(written: Path) -> None:
     data = bytearray(written.read_bytes())
-    for at, text in ((0, "magic at byte 0: expected"), (4, "version at byte 4: expected 2"), (8, "bytes at byte 8: expected"),
+    for at, text in ((0, "magic at byte 0: expected"), (4, "version at byte 4: expected 2"),
+                     (8, "bytes at byte 8: expected"),
                      (16, "crc32 at byte 16: expected .*; the file is damaged")):  # fmt: skip
         changed = bytearray(data)
         changed[at] ^= 1

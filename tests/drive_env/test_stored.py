@@ -104,7 +104,8 @@ def test_metadata_and_what_was_dropped(tmp_path: Path) -> None:
     tree = make_tree(cars=4)
     tree["objects"][1]["valid"] = [False] * 30
     tree["metadata"] = {
-        "sdc_track_index": 2, "tracks_to_predict": [{"track_index": 3, "difficulty": 2}, {"track_index": 1}],
+        "sdc_track_index": 2, "tracks_to_predict": [{"track_index": 3, "difficulty": 2},
+                                                    {"track_index": 1}],
         "objects_of_interest": [100, 7], "source": ["any", 1.5],
     }  # fmt: skip
     write_scenes(tmp_path / "one.pvs", [scene_from_tree(tree, "t", "t.json")])
@@ -112,8 +113,8 @@ def test_metadata_and_what_was_dropped(tmp_path: Path) -> None:
     assert stored.text["objects"] == {"all": 4, "dropped": [1]}
     assert stored.text["roads"]["lane"] == {"roads": 2, "points": 562, "kept": 2, "segments": 20}
     assert stored.scene().metadata == {
-        "sdc_track_index": 1, "tracks_to_predict": [{"track_index": 2, "difficulty": 2}], "objects_of_interest": [100],
-        "source": ["any", 1.5],
+        "sdc_track_index": 1, "tracks_to_predict": [{"track_index": 2, "difficulty": 2}],
+        "objects_of_interest": [100], "source": ["any", 1.5],
     }  # fmt: skip
 
 

@@ -120,8 +120,8 @@ KEY = "scenario_rollouts[0]"
         (scenario("abc"), f"{KEY}.joint_scenes: expected 1 to 1024 rollouts, got 0"),
         (
             integer(2, 1) + scenario("abc", joint(trajectory(1)), joint(trajectory(1, steps=79))),
-            f"byte 2: {KEY}.joint_scenes[1].simulated_trajectories[0].center_x: expected 80 numbers, "
-            "got 79",
+            f"byte 2: {KEY}.joint_scenes[1].simulated_trajectories[0].center_x: "
+            "expected 80 numbers, got 79",
         ),
         (
             scenario("abc", joint(trajectory(1), floats(2, [0.0] * STEPS) + integer(6, 2))),
@@ -137,7 +137,8 @@ KEY = "scenario_rollouts[0]"
         ),
         (
             scenario("abc", joint(trajectory(1), trajectory(1))),
-            "simulated_trajectories[1].object_id: expected an id that no other trajectory has, got 1",
+            "simulated_trajectories[1].object_id: expected an id that no other trajectory has, "
+            "got 1",
         ),
         (
             scenario("abc", joint(trajectory(1)[: -len(integer(6, 1))])),

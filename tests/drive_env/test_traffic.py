@@ -123,7 +123,7 @@ def straight_trip() -> Trip:
 
 
 def crossing_car(at_x_m: float, arrives_frame: int) -> Car:
-    """A car that drives along x = at_x_m from below and is at y = 0 in the given frame, at 8 m/s."""
+    """A car that drives along x = at_x_m from below at 8 m/s; it is at y = 0 in the given frame."""
     frames = np.arange(FRAMES)
     still = np.zeros(FRAMES)
     y = (frames - arrives_frame) * 0.8

@@ -63,8 +63,8 @@ def features(without: Sequence[str] = (), **changes: Any) -> dict[str, Any]:
     x[3:] = -1.0
     out: dict[str, Any] = {"scenario/id": b"abc", "state/id": np.array([7.0, 8, 9, -1, -1])}
     out |= split("state/{}/x", x) | split("state/{}/valid", valid)
-    for name, value in (("y", 2.0), ("z", 1.0), ("bbox_yaw", 0.25), ("velocity_x", 10.0),
-                        ("velocity_y", 0.0), ("width", 2.0), ("length", 4.5), ("height", 1.5)):  # fmt: skip
+    still = {"y": 2.0, "z": 1.0, "bbox_yaw": 0.25, "velocity_x": 10.0, "velocity_y": 0.0}
+    for name, value in (still | {"width": 2.0, "length": 4.5, "height": 1.5}).items():
         out |= split(f"state/{{}}/{name}", np.full((OBJECTS, FRAMES), value, np.float32))
     micros = np.tile(frames * 100_000, (OBJECTS, 1))
     out |= split("state/{}/timestamp_micros", micros)

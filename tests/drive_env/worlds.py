@@ -47,8 +47,9 @@ def moving_object(
         valid[rng.integers(0, frames, 3)] = False
         valid[frames // 2] = True
     return SceneObject(
-        kind, int(rng.integers(1000)), float(rng.uniform(0.5, 2.5)), float(rng.uniform(0.5, 9)), 1.5, bool(rng.random() < 0.1),
-        np.concatenate([position, np.zeros((frames, 1))], 1), velocity, (heading + np.pi) % (2 * np.pi) - np.pi, valid,
+        kind, int(rng.integers(1000)), float(rng.uniform(0.5, 2.5)), float(rng.uniform(0.5, 9)),
+        1.5, bool(rng.random() < 0.1), np.concatenate([position, np.zeros((frames, 1))], 1),
+        velocity, (heading + np.pi) % (2 * np.pi) - np.pi, valid,
         np.array([*position[valid][-1], 0.0]),
     )  # fmt: skip
 

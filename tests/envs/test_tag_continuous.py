@@ -39,8 +39,8 @@ def game(
     return serial(
         "tag_continuous",
         {
-            "num_taggers": 1, "num_runners": len(runners), "num_acceleration_levels": 3, "num_turn_levels": 3,
-            "max_acceleration": 0.5, "min_acceleration": -0.5,
+            "num_taggers": 1, "num_runners": len(runners), "num_acceleration_levels": 3,
+            "num_turn_levels": 3, "max_acceleration": 0.5, "min_acceleration": -0.5,
             "starting_location_x": [x for x, _ in at], "starting_location_y": [y for _, y in at],
             "starting_directions": [0.0] * len(at) if headings is None else headings, **settings,
         },
@@ -349,8 +349,9 @@ def test_actions_may_change_what_the_settings_say() -> None:
     place in the list says.
     """
     settings = {
-        "num_runners": 1, "num_acceleration_levels": 2, "acceleration_changes": [0.5, 0.25], "num_turn_levels": 3,
-        "turn_changes": np.array([1.0, 0.125, -1.0]), "starting_location_x": [1.0, 1.0], "starting_location_y": [5.0, 5.0],
+        "num_runners": 1, "num_acceleration_levels": 2, "acceleration_changes": [0.5, 0.25],
+        "num_turn_levels": 3, "turn_changes": np.array([1.0, 0.125, -1.0]),
+        "starting_location_x": [1.0, 1.0], "starting_location_y": [5.0, 5.0],
         "starting_directions": [0.0, 0.0],
     }  # fmt: skip
     with serial("tag_continuous", settings) as vec:
@@ -390,14 +391,19 @@ def test_actions_may_change_what_the_settings_say() -> None:
         ({"seed": -1}, ["seed is -1", "4294967295"]),
         ({"seed": "x"}, ["seed is 'x'"]),
         ({"starting_location_x": [1.0] * 11}, ["starting_location_y is None"]),
-        ({"starting_location_x": [1.0] * 3, "starting_location_y": [1.0] * 11}, ["starting_location_x", "(3,)", "(11)"]),
-        ({"starting_location_x": [11.0] * 11, "starting_location_y": [1.0] * 11}, ["location_x contains 11.0", "0 to 10"]),
-        ({"starting_directions": [float("nan")] * 11}, ["starting_directions contains nan", "finite angle"]),
+        ({"starting_location_x": [1.0] * 3, "starting_location_y": [1.0] * 11},
+         ["starting_location_x", "(3,)", "(11)"]),
+        ({"starting_location_x": [11.0] * 11, "starting_location_y": [1.0] * 11},
+         ["location_x contains 11.0", "0 to 10"]),
+        ({"starting_directions": [float("nan")] * 11},
+         ["starting_directions contains nan", "finite angle"]),
         ({"starting_directions": "north"}, ["starting_directions", "one finite angle per agent"]),
         ({"starting_directions": [0.0] * 11, "random_starts": True}, ["random_starts is True"]),
         ({"num_tagger": 3}, ["num_tagger", "num_taggers"]),
-        ({"turn_changes": [0.5] * 9}, ["turn_changes has shape (9,)", "num_turn_levels (10) finite numbers"]),
-        ({"acceleration_changes": [float("nan")] * 10}, ["acceleration_changes contains nan", "num_acceleration_levels (10)"]),
+        ({"turn_changes": [0.5] * 9},
+         ["turn_changes has shape (9,)", "num_turn_levels (10) finite numbers"]),
+        ({"acceleration_changes": [float("nan")] * 10},
+         ["acceleration_changes contains nan", "num_acceleration_levels (10)"]),
     ],
 )  # fmt: skip
 def test_settings_that_cannot_be_used(settings: dict[str, Any], words: list[str]) -> None:
@@ -445,13 +451,15 @@ def test_bounds_of_differences_are_alike_on_both_sides() -> None:
 
 
 SETTINGS = {
-    "num_taggers": (1, 16384), "num_runners": (1, 16384), "grid_length": (1e-3, 1e6), "episode_length": (1, 10_000_000),
-    "max_speed": (0, 1e6), "skill_level_runner": (0, 1e3), "skill_level_tagger": (0, 1e3), "max_acceleration": (-1e6, 1e6),
-    "min_acceleration": (-1e6, 1e6), "max_turn": (-1e3, 1e3), "min_turn": (-1e3, 1e3), "num_acceleration_levels": (1, 10_000),
-    "num_turn_levels": (1, 10_000), "edge_hit_penalty": (-1e9, 0),
-    "num_other_agents_observed": (1, 32768), "tagging_distance": (0, 1), "tag_reward_for_tagger": (0, 1e9),
-    "step_penalty_for_tagger": (-1e9, 0), "tag_penalty_for_runner": (-1e9, 0), "step_reward_for_runner": (0, 1e9),
-    "end_of_game_reward_for_runner": (0, 1e9),
+    "num_taggers": (1, 16384), "num_runners": (1, 16384), "grid_length": (1e-3, 1e6),
+    "episode_length": (1, 10_000_000), "max_speed": (0, 1e6), "skill_level_runner": (0, 1e3),
+    "skill_level_tagger": (0, 1e3), "max_acceleration": (-1e6, 1e6),
+    "min_acceleration": (-1e6, 1e6), "max_turn": (-1e3, 1e3), "min_turn": (-1e3, 1e3),
+    "num_acceleration_levels": (1, 10_000), "num_turn_levels": (1, 10_000),
+    "edge_hit_penalty": (-1e9, 0), "num_other_agents_observed": (1, 32768),
+    "tagging_distance": (0, 1), "tag_reward_for_tagger": (0, 1e9),
+    "step_penalty_for_tagger": (-1e9, 0), "tag_penalty_for_runner": (-1e9, 0),
+    "step_reward_for_runner": (0, 1e9), "end_of_game_reward_for_runner": (0, 1e9),
 }  # fmt: skip
 
 
@@ -464,8 +472,8 @@ def test_settings_have_these_bounds_and_no_others(name: str) -> None:
     kept = dataclasses.replace(ENV, build=lambda config: EnvData(params))
     low, high = SETTINGS[name]
     whole = isinstance(getattr(TagContinuousConfig(), name), int)
-    beyond = (low - 1, high + 1) if whole else [float(np.nextafter(np.float32(end), np.float32(to)))
-                                                for end, to in ((low, -np.inf), (high, np.inf))]  # fmt: skip
+    next_to = lambda end, to: float(np.nextafter(np.float32(end), np.float32(to)))  # noqa: E731
+    beyond = (low - 1, high + 1) if whole else (next_to(low, -np.inf), next_to(high, np.inf))
     for value, refused in ((low, False), (high, False), (beyond[0], True), (beyond[1], True)):
         try:
             serial(kept, {name: value}).close()
@@ -490,8 +498,9 @@ def test_params_are_checked_in_c() -> None:
     config = TagContinuousConfig(grid_length=8.0)
     params = dict(ENV.build(config).params)
     two_pi = float(np.float32(2 * np.pi))
-    limits = {"start_x": (0, 8), "start_y": (0, 8), "start_direction": (0, two_pi), "acceleration_changes": (-1e6, 1e6),
-              "turn_changes": (-1e3, 1e3), "margin": (0, 2e6), "rewards": (-1e9, 1e9)}  # fmt: skip
+    limits = {"start_x": (0, 8), "start_y": (0, 8), "start_direction": (0, two_pi),
+              "acceleration_changes": (-1e6, 1e6), "turn_changes": (-1e3, 1e3), "margin": (0, 2e6),
+              "rewards": (-1e9, 1e9)}  # fmt: skip
 
     def said(**changes: np.ndarray) -> str:
         changed = dataclasses.replace(ENV, build=lambda config: EnvData({**params, **changes}))
@@ -525,9 +534,9 @@ def test_fields_of_rows_and_state() -> None:
     """What users read of them in the spec: name, unit, numbers, least, most and scale; a game of
     five, of side 8.
     """
-    settings = {"num_taggers": 2, "num_runners": 3, "grid_length": 8.0, "episode_length": 40, "max_speed": 0.5,
-                "skill_level_runner": 2.0, "use_full_observation": True, "num_acceleration_levels": 4,
-                "num_turn_levels": 6}  # fmt: skip
+    settings = {"num_taggers": 2, "num_runners": 3, "grid_length": 8.0, "episode_length": 40,
+                "max_speed": 0.5, "skill_level_runner": 2.0, "use_full_observation": True,
+                "num_acceleration_levels": 4, "num_turn_levels": 6}  # fmt: skip
     close = lambda value: pytest.approx(value, rel=1e-6)  # noqa: E731
     with serial("tag_continuous", settings) as vec:
         group = vec.spec.groups[0]
@@ -559,13 +568,15 @@ def test_fields_of_rows_and_state() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "refused"),
     [
-        ("x", 0.0, False), ("x", 10.0, False), ("x", -0.01, True), ("x", 10.01, True), ("y", 0.0, False), ("y", 10.0, False),
-        ("y", -0.01, True), ("y", 10.01, True), ("speed", 0.0, False), ("speed", 2.0, False), ("speed", 2.01, True),
-        ("speed", -0.01, True), ("acceleration", 2.0, False), ("acceleration", -2.0, False), ("acceleration", 2.01, True),
-        ("acceleration", -2.01, True), ("direction", 0.0, False), ("direction", np.float32(2 * np.pi), False),
-        ("direction", -0.01, True), ("direction", 6.29, True), ("x", np.nan, True), ("speed", np.nan, True),
-        ("still_in_the_game", 0, False), ("still_in_the_game", 2, True), ("time", 100, False), ("time", 101, True),
-        ("time", -1, True),
+        ("x", 0.0, False), ("x", 10.0, False), ("x", -0.01, True), ("x", 10.01, True),
+        ("y", 0.0, False), ("y", 10.0, False), ("y", -0.01, True), ("y", 10.01, True),
+        ("speed", 0.0, False), ("speed", 2.0, False), ("speed", 2.01, True), ("speed", -0.01, True),
+        ("acceleration", 2.0, False), ("acceleration", -2.0, False), ("acceleration", 2.01, True),
+        ("acceleration", -2.01, True), ("direction", 0.0, False),
+        ("direction", np.float32(2 * np.pi), False), ("direction", -0.01, True),
+        ("direction", 6.29, True), ("x", np.nan, True), ("speed", np.nan, True),
+        ("still_in_the_game", 0, False), ("still_in_the_game", 2, True), ("time", 100, False),
+        ("time", 101, True), ("time", -1, True),
     ],
 )  # fmt: skip
 def test_bounds_of_a_state_that_is_set(field: str, value: float, refused: bool) -> None:

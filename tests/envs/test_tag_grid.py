@@ -20,12 +20,13 @@ from tests.helpers import serial
 
 UNIT_TEST = {
     "num_taggers": 4, "grid_length": 4, "episode_length": 20,
-    "wall_hit_penalty": 0.1, "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": 2.0, "step_cost_for_tagger": 0.01,
+    "wall_hit_penalty": 0.1, "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": 2.0,
+    "step_cost_for_tagger": 0.01,
 }  # fmt: skip
 YAML = {
     "num_taggers": 4, "grid_length": 100, "episode_length": 100, "seed": 20,
-    "wall_hit_penalty": 0.1, "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": 5.0, "step_cost_for_tagger": 0.01,
-    "use_full_observation": True,
+    "wall_hit_penalty": 0.1, "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": 5.0,
+    "step_cost_for_tagger": 0.01, "use_full_observation": True,
 }  # fmt: skip
 CORNERS = {"starting_location_x": [0, 4, 0, 4, 2], "starting_location_y": [0, 0, 4, 4, 2]}
 CASES: dict[str, dict[str, Any]] = {

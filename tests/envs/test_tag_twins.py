@@ -33,11 +33,13 @@ YAML = {
     "num_taggers": 10, "num_runners": 100, "grid_length": 20, "episode_length": 500, "seed": 274880,
     "max_acceleration": 0.1, "min_acceleration": -0.1, "num_acceleration_levels": 20,
     "max_turn": 2.356, "min_turn": -2.356, "num_turn_levels": 20,
-    "use_full_observation": False, "num_other_agents_observed": 10, "tagging_distance": 0.02, "edge_hit_penalty": -0.1,
-    "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": -10.0, "end_of_game_reward_for_runner": 1.0,
+    "use_full_observation": False, "num_other_agents_observed": 10, "tagging_distance": 0.02,
+    "edge_hit_penalty": -0.1, "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": -10.0,
+    "end_of_game_reward_for_runner": 1.0,
 }  # fmt: skip
 TUTORIAL = {
-    **YAML, "num_taggers": 5, "num_acceleration_levels": 10, "num_turn_levels": 10, "max_turn": 2.35, "min_turn": -2.35,
+    **YAML, "num_taggers": 5, "num_acceleration_levels": 10, "num_turn_levels": 10,
+    "max_turn": 2.35, "min_turn": -2.35,
 }  # fmt: skip
 PARTIAL = {"use_full_observation": False}
 CLOSE = {"tagging_distance": 0.3}
@@ -45,60 +47,77 @@ CASES: dict[str, dict[str, Any]] = {
     "defaults": {},
     "defaults, partial": PARTIAL,
     "unit test 1": {
-        **UNIT_TEST, "num_taggers": 2, "num_runners": 3, "max_acceleration": 1, "max_turn": np.pi / 4, "tagging_distance": 0.0,
-        "seed": 274880,
+        **UNIT_TEST, "num_taggers": 2, "num_runners": 3, "max_acceleration": 1,
+        "max_turn": np.pi / 4, "tagging_distance": 0.0, "seed": 274880,
     },
     "unit test 2": {
-        **UNIT_TEST, **PARTIAL, "num_taggers": 4, "num_runners": 1, "max_acceleration": 0.05, "max_turn": np.pi / 4,
-        "step_penalty_for_tagger": -0.1, "skill_level_tagger": 2, "runner_exits_game_after_tagged": False,
-        "tagging_distance": 0.25, "seed": 428096,
+        **UNIT_TEST, **PARTIAL, "num_taggers": 4, "num_runners": 1, "max_acceleration": 0.05,
+        "max_turn": np.pi / 4, "step_penalty_for_tagger": -0.1, "skill_level_tagger": 2,
+        "runner_exits_game_after_tagged": False, "tagging_distance": 0.25, "seed": 428096,
     },
     "unit test 3": {
-        **UNIT_TEST, **PARTIAL, "num_taggers": 1, "num_runners": 4, "max_acceleration": 2, "max_turn": np.pi / 2,
-        "step_reward_for_runner": 0.1, "skill_level_tagger": 0.5, "seed": 654208,
+        **UNIT_TEST, **PARTIAL, "num_taggers": 1, "num_runners": 4, "max_acceleration": 2,
+        "max_turn": np.pi / 2, "step_reward_for_runner": 0.1, "skill_level_tagger": 0.5,
+        "seed": 654208,
     },
     "unit test 4": {
-        **UNIT_TEST, "num_taggers": 3, "num_runners": 2, "max_acceleration": 0.05, "max_turn": np.pi, "skill_level_runner": 0.5,
-        "runner_exits_game_after_tagged": False, "seed": 121024,
+        **UNIT_TEST, "num_taggers": 3, "num_runners": 2, "max_acceleration": 0.05,
+        "max_turn": np.pi, "skill_level_runner": 0.5, "runner_exits_game_after_tagged": False,
+        "seed": 121024,
     },
     "tag_continuous.yaml": YAML,
     "tutorial": TUTORIAL,
     "Lightning": {**TUTORIAL, "episode_length": 200},
-    "quick start": {**PARTIAL, "num_taggers": 5, "num_runners": 20, "num_other_agents_observed": 10, "tagging_distance": 0.02},
+    "quick start": {**PARTIAL, "num_taggers": 5, "num_runners": 20, "num_other_agents_observed": 10,
+                    "tagging_distance": 0.02},
     "trainer test": {**YAML, "num_taggers": 2, "num_runners": 10},
     "yaml, full": {**YAML, "num_taggers": 2, "num_runners": 10, "use_full_observation": True},
     # Few are left, and K is as large as N; tags, also in the last step.
-    "K above those left": {**PARTIAL, **CLOSE, "num_runners": 5, "num_other_agents_observed": 6, "max_speed": 0.3},
-    "full, with removal": {**CLOSE, "num_taggers": 2, "num_runners": 6, "max_speed": 0.3, "edge_hit_penalty": -0.3},
-    "one step": {**CLOSE, "episode_length": 1, "num_runners": 3, "end_of_game_reward_for_runner": 2.5},
-    "three steps": {**CLOSE, **PARTIAL, "episode_length": 3, "num_taggers": 2, "end_of_game_reward_for_runner": 0.7},
-    "no removal": {**CLOSE, **PARTIAL, "num_taggers": 3, "num_runners": 5, "runner_exits_game_after_tagged": False},
+    "K above those left": {**PARTIAL, **CLOSE, "num_runners": 5, "num_other_agents_observed": 6,
+                           "max_speed": 0.3},
+    "full, with removal": {**CLOSE, "num_taggers": 2, "num_runners": 6, "max_speed": 0.3,
+                           "edge_hit_penalty": -0.3},
+    "one step": {**CLOSE, "episode_length": 1, "num_runners": 3,
+                 "end_of_game_reward_for_runner": 2.5},
+    "three steps": {**CLOSE, **PARTIAL, "episode_length": 3, "num_taggers": 2,
+                    "end_of_game_reward_for_runner": 0.7},
+    "no removal": {**CLOSE, **PARTIAL, "num_taggers": 3, "num_runners": 5,
+                   "runner_exits_game_after_tagged": False},
     "one against one": {
-        "num_runners": 1, "num_acceleration_levels": 1, "min_acceleration": 0.25, "num_turn_levels": 1, "tagging_distance": 0.1,
+        "num_runners": 1, "num_acceleration_levels": 1, "min_acceleration": 0.25,
+        "num_turn_levels": 1, "tagging_distance": 0.1,
     },
     "indices of a byte": {"num_turn_levels": 254},
     "indices of four bytes": {"num_turn_levels": 255},
     # Walls at every second step; numbers that no float holds; skills far apart.
-    "walls": {**PARTIAL, "grid_length": 5, "max_speed": 4, "edge_hit_penalty": -0.7, "episode_length": 30},
+    "walls": {**PARTIAL, "grid_length": 5, "max_speed": 4, "edge_hit_penalty": -0.7,
+              "episode_length": 30},
     "odd numbers": {
-        **PARTIAL, "grid_length": 7.3, "max_speed": 0.37, "skill_level_runner": 1.1, "skill_level_tagger": 0.7, "max_turn": 0.3,
-        "max_acceleration": 0.07, "min_acceleration": -0.03, "tagging_distance": 0.11, "step_penalty_for_tagger": -0.013,
-        "edge_hit_penalty": -0.017, "tag_reward_for_tagger": 0.3, "tag_penalty_for_runner": -0.9, "num_taggers": 4,
+        **PARTIAL, "grid_length": 7.3, "max_speed": 0.37, "skill_level_runner": 1.1,
+        "skill_level_tagger": 0.7, "max_turn": 0.3, "max_acceleration": 0.07,
+        "min_acceleration": -0.03, "tagging_distance": 0.11, "step_penalty_for_tagger": -0.013,
+        "edge_hit_penalty": -0.017, "tag_reward_for_tagger": 0.3, "tag_penalty_for_runner": -0.9,
+        "num_taggers": 4,
     },
     # Ties at each step: all begin in five places, and drive along x in steps that need no rounding.
     "ties": {
-        **PARTIAL, "num_taggers": 4, "num_runners": 16, "num_other_agents_observed": 7, "tagging_distance": 0.0625,
-        "starting_location_x": [0, 0.5, 1, 0.5, 0] * 4, "starting_location_y": [0, 0, 1, 0.5, 0.5] * 4, "grid_length": 8,
-        "starting_directions": [0.0] * 20, "num_turn_levels": 1, "min_turn": 0, "max_turn": 0, "num_acceleration_levels": 2,
-        "max_acceleration": 0.125, "min_acceleration": -0.125, "episode_length": 60,
+        **PARTIAL, "num_taggers": 4, "num_runners": 16, "num_other_agents_observed": 7,
+        "tagging_distance": 0.0625, "starting_location_x": [0, 0.5, 1, 0.5, 0] * 4,
+        "starting_location_y": [0, 0, 1, 0.5, 0.5] * 4, "grid_length": 8,
+        "starting_directions": [0.0] * 20, "num_turn_levels": 1, "min_turn": 0, "max_turn": 0,
+        "num_acceleration_levels": 2, "max_acceleration": 0.125, "min_acceleration": -0.125,
+        "episode_length": 60,
     },
     "all in one place": {
-        **PARTIAL, "num_taggers": 2, "num_runners": 130, "num_other_agents_observed": 3, "tagging_distance": 0.0,
-        "starting_location_x": [7.0] * 132, "starting_location_y": [5.0] * 132, "episode_length": 40,
+        **PARTIAL, "num_taggers": 2, "num_runners": 130, "num_other_agents_observed": 3,
+        "tagging_distance": 0.0, "starting_location_x": [7.0] * 132,
+        "starting_location_y": [5.0] * 132, "episode_length": 40,
     },
     # Enough agents for the search in cells.
-    "crowd": {**PARTIAL, "num_taggers": 20, "num_runners": 280, "num_other_agents_observed": 5, "episode_length": 60},
-    "crowd at the walls": {**YAML, "num_runners": 190, "max_speed": 4, "max_acceleration": 1, "episode_length": 50},
+    "crowd": {**PARTIAL, "num_taggers": 20, "num_runners": 280, "num_other_agents_observed": 5,
+              "episode_length": 60},
+    "crowd at the walls": {**YAML, "num_runners": 190, "max_speed": 4, "max_acceleration": 1,
+                           "episode_length": 50},
 }  # fmt: skip
 MANY = [name for name, settings in CASES.items() if settings.get("num_runners", 10) >= 100]
 STILL = ("ties", "all in one place")
@@ -191,7 +210,7 @@ def test_tag_continuous_equals_its_twin_over_many_steps(name: str) -> None:
 
 
 def drawn_settings(rng: np.random.Generator) -> dict[str, Any]:
-    """Draw a game, with starts at random, in one place, on a lattice, along a wall, or in corners."""
+    """Draw a game with starts at random, in one place, on a lattice, along a wall or in corners."""
     agents = int(rng.choice([2, 3, 5, 9, 30, 100, 130, 300]))
     length = float(rng.choice([0.5, 3, 7.3, 20, 100]))
     speed, taggers = (
@@ -199,14 +218,16 @@ def drawn_settings(rng: np.random.Generator) -> dict[str, Any]:
         int(rng.integers(1, max(2, agents // 3))),
     )
     choices: dict[str, list[Any]] = {
-        "episode_length": [1, 2, 5, 20], "skill_level_runner": [0.3, 1.0, 1.7], "skill_level_tagger": [0.3, 1.0, 1.7],
-        "num_acceleration_levels": [1, 2, 5], "num_turn_levels": [1, 2, 7], "max_turn": [0.1, np.pi, 6.0],
+        "episode_length": [1, 2, 5, 20], "skill_level_runner": [0.3, 1.0, 1.7],
+        "skill_level_tagger": [0.3, 1.0, 1.7], "num_acceleration_levels": [1, 2, 5],
+        "num_turn_levels": [1, 2, 7], "max_turn": [0.1, np.pi, 6.0],
         "max_acceleration": [0.1 * speed, 2 * speed], "min_acceleration": [-speed, -0.3 * speed],
         "num_other_agents_observed": [1, min(5, agents), min(30, agents - 1), min(130, agents)],
         "edge_hit_penalty": [0.0, -0.3], "tagging_distance": [0.0, 0.01, 0.3, 1.0],
-        "tag_reward_for_tagger": [0.0, 0.3], "step_penalty_for_tagger": [0.0, -0.01], "tag_penalty_for_runner": [0.0, -1.7],
-        "step_reward_for_runner": [0.0, 0.013], "end_of_game_reward_for_runner": [0.0, 1.1],
-        "use_full_observation": [agents <= 100, False], "runner_exits_game_after_tagged": [True, True, False],
+        "tag_reward_for_tagger": [0.0, 0.3], "step_penalty_for_tagger": [0.0, -0.01],
+        "tag_penalty_for_runner": [0.0, -1.7], "step_reward_for_runner": [0.0, 0.013],
+        "end_of_game_reward_for_runner": [0.0, 1.1], "use_full_observation": [agents <= 100, False],
+        "runner_exits_game_after_tagged": [True, True, False],
     }  # fmt: skip
     settings = {name: values[rng.integers(len(values))] for name, values in choices.items()}
     places = [
@@ -237,7 +258,8 @@ def test_tag_continuous_equals_its_twin_in_drawn_games(first: int) -> None:
         bits = last_bits(settings["grid_length"])
         arguments: dict[str, Any] = {
             "tolerances": {**TOLERANCES, "state.x": max(5e-6, bits), "state.y": max(5e-6, bits)},
-            "epsilon": max(1e-6, bits), "actions": functools.partial(act, Counter(), 1.0 if game % 2 else 0.3),
+            "epsilon": max(1e-6, bits),
+            "actions": functools.partial(act, Counter(), 1.0 if game % 2 else 0.3),
         }  # fmt: skip
         with serial("tag_continuous", settings, num_envs=1 + game % 4) as vec:
             twin = functools.partial(TagContinuous, **settings)

@@ -96,7 +96,7 @@ def test_gymnasium_makes_it_too(no_leaks: None) -> None:
 
 
 def test_the_game_by_hand() -> None:
-    """Walk to the coin around the pit: the reward comes with it, and the next coin lies elsewhere."""
+    """Walk to the coin around the pit: it brings the reward, and the next coin lies elsewhere."""
     with serial(PACKAGE, {"size": 5, "coin_reward": 2.5}) as vec:
         vec.reset(seed=8)
         for _ in range(20):
@@ -360,7 +360,7 @@ def gradient(loss: Any, section: Any, ratio: float) -> torch.Tensor:
 
 
 def test_its_penalty_pulls_back() -> None:
-    """The gradient begins as PPO's; beyond the clip range PPO's is gone, and this one points back."""
+    """The gradient begins as PPO's; beyond the clip range, where PPO's is 0, it points back."""
     from coin_grid.spo import SPOSection, spo_loss
 
     torch.testing.assert_close(

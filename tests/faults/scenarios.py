@@ -61,8 +61,8 @@ class Layout:
 
 
 LAYOUTS = [
-    Layout(1), Layout(2), Layout(4), Layout(2, 2), Layout(4, 2), Layout(1, 2, "envs"), Layout(2, 2, "envs"),
-    Layout(4, 2, "envs"),
+    Layout(1), Layout(2), Layout(4), Layout(2, 2), Layout(4, 2), Layout(1, 2, "envs"),
+    Layout(2, 2, "envs"), Layout(4, 2, "envs"),
 ]  # fmt: skip
 
 
@@ -207,8 +207,8 @@ class Script:
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
         self.process = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(text), *arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-            env={**os.environ, "PYTHONPATH": path, **environ},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True, env={**os.environ, "PYTHONPATH": path, **environ},
         )  # fmt: skip
         self.session = self.process.pid
 

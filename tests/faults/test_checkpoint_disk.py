@@ -138,8 +138,8 @@ from pathlib import Path
 from puffervec.train.run import checkpoint as ckpt
 from tests.train.saved import some, value_of
 folder = Path(sys.argv[1]) / "checkpoints"
-ckpt.write(folder, some(1, 1.0, 50_000), keep=2)   # 0.4 MiB
-for step in range(2, 12):                          # With two kept, a third one of 0.8 MiB does not fit.
+ckpt.write(folder, some(1, 1.0, 50_000), keep=2)  # 0.4 MiB
+for step in range(2, 12):  # With two kept, a third one of 0.8 MiB does not fit.
     try:
         ckpt.write(folder, some(step, float(step), 100_000), keep=2)
         last = step

@@ -76,8 +76,8 @@ def dead_seen(vec: VectorEnv) -> None:
 
 
 STATES = [
-    never_reset, reset_pending, half_received, reset, step_pending, saved_and_loaded, refused, dead_unseen, dead_pending,
-    dead_seen,
+    never_reset, reset_pending, half_received, reset, step_pending, saved_and_loaded, refused,
+    dead_unseen, dead_pending, dead_seen,
 ]  # fmt: skip
 OFTEN = (step_pending, dead_seen)  # the others are slow, all of them together
 

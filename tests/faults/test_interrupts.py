@@ -42,7 +42,8 @@ LEARNER = """
     place = sys.argv[1]
     print("starts", flush=True)
     try:
-        vec = puffervec.make(SlowToMake if place == "make" else SlowToStep, num_envs=2, num_workers=2)
+        slow = SlowToMake if place == "make" else SlowToStep
+        vec = puffervec.make(slow, num_envs=2, num_workers=2)
         vec.reset(seed=0)
         print("ready", flush=True)
         if place == "step":
@@ -127,7 +128,8 @@ STEPPER = """
     print("starts", flush=True)
     try:
         while True:
-            with puffervec.make("probe", num_envs=4, num_workers=2, num_buffers=2, start_method="%s") as vec:
+            with puffervec.make("probe", num_envs=4, num_workers=2, num_buffers=2,
+                                start_method="%s") as vec:
                 vec.async_reset(0)
                 for _ in range(2000):
                     vec.recv()

@@ -40,10 +40,10 @@ from tests.python_envs import Faulty
 
 Make = Callable[..., VectorEnv]
 ALWAYS = {  # what runs without being asked for: (kind, place, layout), or (signal, layout)
-    ("segv", "save", Layout(2)), ("kill", "load", Layout(2)), ("exit", "peek", Layout(2)), ("segv", "close", Layout(2)),
-    ("kill", "poke", Layout(2)),
-    ("kill", "step", Layout(4, 2, "envs")), ("kill", "call", Layout(2, 2)), ("abort", "step", Layout(2)),
-    ("SIGKILL", Layout(4, 2, "envs")),
+    ("segv", "save", Layout(2)), ("kill", "load", Layout(2)), ("exit", "peek", Layout(2)),
+    ("segv", "close", Layout(2)), ("kill", "poke", Layout(2)),
+    ("kill", "step", Layout(4, 2, "envs")), ("kill", "call", Layout(2, 2)),
+    ("abort", "step", Layout(2)), ("SIGKILL", Layout(4, 2, "envs")),
 }  # fmt: skip
 SIGNALS = ("SIGKILL", "SIGSEGV", "SIGTERM", "SIGBUS", "SIGFPE")
 

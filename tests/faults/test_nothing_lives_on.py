@@ -44,8 +44,11 @@ FORKED_LEARNER = """
 
     env, method, pidfds = sys.argv[1:]
     if not pidfds:
-        worker_main.os = type("Without", (), {name: getattr(os, name) for name in dir(os) if name != "pidfd_open"})
-    vec = puffervec.make(Counting if env == "python" else env, num_envs=2, num_workers=2, start_method=method)
+        without = {name: getattr(os, name) for name in dir(os) if name != "pidfd_open"}
+        worker_main.os = type("Without", (), without)
+    vec = puffervec.make(
+        Counting if env == "python" else env, num_envs=2, num_workers=2, start_method=method
+    )
     vec.reset(0)
     if os.fork() == 0:
         time.sleep(100)

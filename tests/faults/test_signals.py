@@ -187,7 +187,8 @@ static long jump(void) {
     return calls++ % 2 ? YEAR : -YEAR;
 }
 int clock_gettime(clockid_t clock, struct timespec *at) {
-    int (*real)(clockid_t, struct timespec *) = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    int (*real)(clockid_t, struct timespec *) =
+        (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
     int result = real(clock, at);
     if (clock == CLOCK_REALTIME) at->tv_sec += jump();
     return result;
@@ -225,7 +226,8 @@ def test_a_wall_clock_that_jumps_in_all_processes(tmp_path: Path) -> None:
         with serial("probe", kwargs, num_envs=4) as vec:
             table = action_table(vec, 100)
             expected = run(vec, 2000, table)
-        with puffervec.make("probe", env_kwargs=kwargs, num_envs=4, num_workers=2, timeout_s=20) as vec:
+        vec = puffervec.make("probe", env_kwargs=kwargs, num_envs=4, num_workers=2, timeout_s=20)
+        with vec:
             print(run(vec, 2000, table) == expected)
     """
     assert run_script(text, LD_PRELOAD=str(library)) == (0, "True\n", "")

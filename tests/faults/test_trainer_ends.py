@@ -45,7 +45,8 @@ def test_nan_from_an_env_stops_the_run_and_keeps_what_is_good(small: Small) -> N
     with Trainer(config) as trainer:
         with pytest.raises(
             Diverged,
-            match=r"last checkpoint is kept.*the env returned a non-finite \S+obs, first in row \d of step \d",
+            match=r"last checkpoint is kept.*the env returned a non-finite \S+obs, "
+            r"first in row \d of step \d",
         ):
             trainer.train()
         with pytest.raises(

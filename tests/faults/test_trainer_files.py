@@ -158,7 +158,8 @@ def test_a_run_survives_the_loss_of_its_log(small: Small) -> None:
         assert metrics["update"] == trainer.files.log.dropped > 2
     first, last = notes.notes
     assert re.match(
-        r"cannot write metrics to .*metrics.jsonl: disk full .*: free \d+ MiB at .*; the run goes on",
+        r"cannot write metrics to .*metrics.jsonl: disk full .*: free \d+ MiB at .*; "
+        r"the run goes on",
         first,
     )
     assert last.startswith(f"{trainer.files.log.dropped} lines of metrics were dropped")

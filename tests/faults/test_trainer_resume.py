@@ -52,9 +52,18 @@ class Forgetful(nn.Module):
 
 
 def config_of(env, vec, folder):
-    return TrainConfig.of(env, env=ENVS[env], vec={"num_envs": 4, **VECS[vec]}, policy={"hidden": (16,)},
-        train={"horizon": 8, "device": "cpu", "precision": "fp32", "threads": 1, "total_timesteps": 100_000},
-        log={"dashboard": "off", "folder": str(folder), "name": f"{env} {vec} {folder.name}"})
+    return TrainConfig.of(
+        env,
+        env=ENVS[env],
+        vec={"num_envs": 4, **VECS[vec]},
+        policy={"hidden": (16,)},
+        train={"horizon": 8, "device": "cpu", "precision": "fp32", "threads": 1,
+               "total_timesteps": 100_000},
+        log={"dashboard": "off", "folder": str(folder), "name": f"{env} {vec} {folder.name}"},
+    )
+
+def trainer_of(env, vec, folder, **more):
+    return Trainer(config_of(env, vec, folder), policies=policies(env, vec), **more)
 
 
 def make(env, vec):
@@ -93,17 +102,17 @@ for env in ENVS:
         torch.manual_seed(5)
         key = f"{env}, {vec}"
         if mode == "first":
-            with Trainer(config_of(env, vec, folder / "straight"), policies=policies(env, vec)) as trainer:
+            with trainer_of(env, vec, folder / "straight") as trainer:
                 learn(trainer, 2 * N)
                 found[key] = digest(trainer)
             torch.manual_seed(5)
-            with Trainer(config_of(env, vec, folder / "halves"), policies=policies(env, vec)) as trainer:
+            with trainer_of(env, vec, folder / "halves") as trainer:
                 learn(trainer, N)
                 trainer.save()
         else:
             run = folder / "halves" / f"{env} {vec} halves"
             (path,) = (run / "checkpoints").iterdir()
-            with Trainer(config_of(env, vec, folder / "halves"), policies=policies(env, vec), checkpoint=path) as trainer:
+            with trainer_of(env, vec, folder / "halves", checkpoint=path) as trainer:
                 learn(trainer, N)
                 found[key] = digest(trainer)
 print(json.dumps(found))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train` as a process of its own, in a session of its own, for tests that send it signals."""
+"""`puffer-train` in a separate process and session, for tests that send it signals."""
 
 from __future__ import annotations
 

@@ -22,13 +22,14 @@ NESTED = {
     f"@{depth} lists": b"[" * depth + b"0" + b"]" * depth for depth in (50, 400, 970, 3000, 100_000)
 }
 EXTREMES: tuple[Any, ...] = (
-    0, 1, -1, 2, 255, 256, 65_535, 65_536, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, -(2**31), -(2**31) - 1, 2**64,
-    10**400, -(10**400), 0.5, -0.0, 1e-320, 1e-45, 1e-7, 1e5, -1e5, 1.0000001e5, 1e7, 1e30, -1e30, 1e308, math.nan, math.inf,
-    -math.inf, "", "x", "x" * 300, "nan", "1", "\x00", "\ud800", "../x", "vehicle", "lane", None, True, False, [], {}, [[]],
-    [0], [None], {"": 0}, {"x": 1}, *NESTED,
+    0, 1, -1, 2, 255, 256, 65_535, 65_536, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63,
+    -(2**31), -(2**31) - 1, 2**64, 10**400, -(10**400), 0.5, -0.0, 1e-320, 1e-45, 1e-7, 1e5, -1e5,
+    1.0000001e5, 1e7, 1e30, -1e30, 1e308, math.nan, math.inf, -math.inf, "", "x", "x" * 300, "nan",
+    "1", "\x00", "\ud800", "../x", "vehicle", "lane", None, True, False, [], {}, [[]], [0], [None],
+    {"": 0}, {"x": 1}, *NESTED,
 )  # fmt: skip
-TOKENS = (b"1e999", b"-", b"-0", b"00", b"1E400", b"NaN", b"Infinity", b"null", b"true", b"[", b"]", b"{", b"}", b",", b":",
-          b'"', b"\\u0000", b"\\ud800", b"\xff", b"\xef\xbb\xbf",
+TOKENS = (b"1e999", b"-", b"-0", b"00", b"1E400", b"NaN", b"Infinity", b"null", b"true", b"[", b"]",
+          b"{", b"}", b",", b":", b'"', b"\\u0000", b"\\ud800", b"\xff", b"\xef\xbb\xbf",
           b"9" * 5000, b"[" * 100_000, b'{"a":' * 3000, b"/*", b"=", b"\n",
           b"[[", b"'", b"#")  # fmt: skip
 Path = tuple[Any, ...]
@@ -130,7 +131,8 @@ def _everywhere(rng: random.Random, tree: Any, path: Path) -> Any:
 
 
 OPERATIONS: tuple[Callable[[random.Random, Any, Path], Any], ...] = (
-    _replace, _replace, _replace, _remove, _rename, _repeat, _shorten, _transplant, _everywhere, _everywhere)  # fmt: skip
+    _replace, _replace, _replace, _remove, _rename, _repeat, _shorten, _transplant, _everywhere,
+    _everywhere)  # fmt: skip
 
 
 def mutate_tree(rng: random.Random, tree: Any) -> Any:

@@ -102,8 +102,8 @@ class JsonScenes(Reader):
 class BinScenes(JsonScenes):
     """drive_env/scenes/bin_scene.py and bin_v3.py; what they let pass is compiled and driven."""
 
-    WORDS = (0, 1, 2, 3, 4, 6, 10, 20, 31, 91, 2**31 - 1, 2**31, 2**32 - 1, 0x7FC00000, 0x7F800000, 0xFF800000, 0x7149F2CA,
-             0x80000000, 0x3F800000, 0x7F7FFFFF, 0x00000001)  # fmt: skip
+    WORDS = (0, 1, 2, 3, 4, 6, 10, 20, 31, 91, 2**31 - 1, 2**31, 2**32 - 1, 0x7FC00000, 0x7F800000,
+             0xFF800000, 0x7149F2CA, 0x80000000, 0x3F800000, 0x7F7FFFFF, 0x00000001)  # fmt: skip
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -258,7 +258,8 @@ class Checkpoints(Reader):
             dict(build_policy(env_spec(config).groups[0], config.policy).state_dict())
         )
         self.manifest = {
-            "format_version": 1, "env": "probe", "spec_hash": "0" * 16, "config": {"target": "probe", **config.tables()},
+            "format_version": 1, "env": "probe", "spec_hash": "0" * 16,
+            "config": {"target": "probe", **config.tables()},
             "counters": {"agent_steps": 100, "updates": 2}, "files": {},
             "policies": {"default": {"class": "MLPPolicy", "group": "agents"}},
         }  # fmt: skip
@@ -347,5 +348,6 @@ class RunConfigs(Reader):
 
 
 READERS: dict[str, type[Reader]] = {
-    "json": JsonScenes, "bins": BinScenes, "sets": SceneSets, "checkpoints": Checkpoints, "runconfigs": RunConfigs,
+    "json": JsonScenes, "bins": BinScenes, "sets": SceneSets, "checkpoints": Checkpoints,
+    "runconfigs": RunConfigs,
 }  # fmt: skip

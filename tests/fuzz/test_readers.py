@@ -92,7 +92,8 @@ def odd_files(folder: Path) -> dict[str, Path]:
     with (folder / "sparse.json").open("wb") as file:
         file.truncate(4 << 30)
     return {path.name: path for path in folder.iterdir()} | {
-        "long": folder / ("x" * 300), "nul": folder / "a\0b", "device": Path("/dev/zero"), "missing": folder / "no.json",
+        "long": folder / ("x" * 300), "nul": folder / "a\0b", "device": Path("/dev/zero"),
+        "missing": folder / "no.json",
     }  # fmt: skip
 
 
@@ -101,7 +102,8 @@ def test_odd_files_are_refused_without_being_opened_or_read(tmp_path: Path) -> N
     disk.
     """
     readers: list[tuple[Callable[[Path], object], type[PuffervecError]]] = [
-        (read_scene, SceneError), (SceneSet, SceneError), (checkpoint.read_manifest, CheckpointError),
+        (read_scene, SceneError), (SceneSet, SceneError),
+        (checkpoint.read_manifest, CheckpointError),
     ]  # fmt: skip
     for name, path in odd_files(tmp_path).items():
         for read, error in readers:

@@ -24,8 +24,9 @@ from puffervec.train.config.sections import TrainConfig
 from puffervec.vec.settings import VectorSettings, check_settings
 
 ODD = st.sampled_from(
-    [0, 1, -1, 2, 3, 1.5, -0.0, 2**31, 2**63, 2**64, 10**400, math.nan, math.inf, -math.inf, 1e-320, 1e300, None, True, False,
-     "", "auto", "x", "\x00", "\ud800", "workers", "ready", [], [1], {}, (), b"x", object()]
+    [0, 1, -1, 2, 3, 1.5, -0.0, 2**31, 2**63, 2**64, 10**400, math.nan, math.inf, -math.inf, 1e-320,
+     1e300, None, True, False, "", "auto", "x", "\x00", "\ud800", "workers", "ready", [], [1], {},
+     (), b"x", object()]
 )  # fmt: skip
 VALUES = ODD | st.integers() | st.floats() | st.text(max_size=5)
 NAMES = [

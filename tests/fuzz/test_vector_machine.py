@@ -41,7 +41,7 @@ SEEDS = st.integers(0, 5)
 
 
 def plain(value: Any) -> Any:
-    """A result as something that `==` compares byte for byte: arrays become (dtype, shape, bytes)."""
+    """Return a result so that `==` compares bytes: arrays become (dtype, shape, bytes)."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, dict):
@@ -64,14 +64,15 @@ class VectorMachine(RuleBasedStateMachine):
     way: ClassVar[dict[str, Any]] = {}
 
     @initialize(
-        case=st.sampled_from(SMALL), buffers=st.sampled_from([1, 1, 2]), split=st.sampled_from(["workers", "envs"]),
-        mode=st.sampled_from(["next_step", "same_step", "disabled"]), copy=st.booleans(), strict=st.booleans(),
-        fault=st.sampled_from([0, 0, 0, FAULTS.index("error")]), fault_env=st.integers(0, ENVS - 1),
-        fault_step=st.integers(-1, 6),
+        case=st.sampled_from(SMALL), buffers=st.sampled_from([1, 1, 2]),
+        split=st.sampled_from(["workers", "envs"]),
+        mode=st.sampled_from(["next_step", "same_step", "disabled"]), copy=st.booleans(),
+        strict=st.booleans(), fault=st.sampled_from([0, 0, 0, FAULTS.index("error")]),
+        fault_env=st.integers(0, ENVS - 1), fault_step=st.integers(-1, 6),
     )  # fmt: skip
     def make(
-        self, case: Case, buffers: int, split: str, mode: str, copy: bool, strict: bool, fault: int, fault_env: int,
-        fault_step: int,
+        self, case: Case, buffers: int, split: str, mode: str, copy: bool, strict: bool, fault: int,
+        fault_env: int, fault_step: int,
     ) -> None:  # fmt: skip
         kwargs = dict(case.kwargs)
         if case.env == "probe":
@@ -203,11 +204,13 @@ class VectorMachine(RuleBasedStateMachine):
     def mistake(self, which: int) -> None:
         """A call that cannot be meant, refused by both in the same words."""
         wrong: list[Callable[[VectorEnv], Any]] = [
-            lambda vec: vec.send(np.zeros(3)), lambda vec: vec.send(None if vec.rows.single else {}),
-            lambda vec: vec.send("left"),
-            lambda vec: vec.send(np.full((ENVS, 3), np.nan)), lambda vec: vec.async_reset(-1), lambda vec: vec.async_reset("x"),
-            lambda vec: vec.async_reset(mask=np.zeros(ENVS, bool)), lambda vec: vec.async_reset(options={"x": 1}),
-            lambda vec: vec.load([]), lambda vec: vec.peek("0"),
+            lambda vec: vec.send(np.zeros(3)),
+            lambda vec: vec.send(None if vec.rows.single else {}), lambda vec: vec.send("left"),
+            lambda vec: vec.send(np.full((ENVS, 3), np.nan)), lambda vec: vec.async_reset(-1),
+            lambda vec: vec.async_reset("x"),
+            lambda vec: vec.async_reset(mask=np.zeros(ENVS, bool)),
+            lambda vec: vec.async_reset(options={"x": 1}), lambda vec: vec.load([]),
+            lambda vec: vec.peek("0"),
         ]  # fmt: skip
         self._both(wrong[which])
 
@@ -249,8 +252,8 @@ def profile(sequences: int, steps: int, fixed: bool = True) -> settings:
     to repeat it.
     """
     return settings(
-        max_examples=sequences, stateful_step_count=steps, deadline=None, print_blob=True, database=None, derandomize=fixed,
-        suppress_health_check=list(HealthCheck),
+        max_examples=sequences, stateful_step_count=steps, deadline=None, print_blob=True,
+        database=None, derandomize=fixed, suppress_health_check=list(HealthCheck),
     )  # fmt: skip
 
 

@@ -71,12 +71,13 @@ TAG_CONTINUOUS = {
     "tagging_distance": 0.06,
 }
 CROWD = {
-    "num_taggers": 8, "num_runners": 52, "grid_length": 8.0, "episode_length": 25, "tagging_distance": 0.03,
-    "use_full_observation": False, "num_other_agents_observed": 10, "edge_hit_penalty": -0.125,
+    "num_taggers": 8, "num_runners": 52, "grid_length": 8.0, "episode_length": 25,
+    "tagging_distance": 0.03, "use_full_observation": False, "num_other_agents_observed": 10,
+    "edge_hit_penalty": -0.125,
 }  # fmt: skip
 COVID = {
-    "episode_length": 60, "action_cooldown_period": 5, "subsidy_interval": 9, "num_subsidy_levels": 7,
-    "vaccine_delivery_start": 20, "delivery_interval": 6, "beta_delay": 11,
+    "episode_length": 60, "action_cooldown_period": 5, "subsidy_interval": 9,
+    "num_subsidy_levels": 7, "vaccine_delivery_start": 20, "delivery_interval": 6, "beta_delay": 11,
 }  # fmt: skip
 DRIVE = {
     "num_agents": 12, "max_steps": 60, "resample_steps": 200, "range_m": 30.0,
@@ -104,10 +105,10 @@ LIMITED = {
     "max_jerk_mps3": 9.0,
 }
 PAID = {
-    "reward_ranges": "collision=-3:0 jerk=-0.1:0 lane_align=0:1 lane_center=-0.1:0 speed_limit=-0.1:0 "
-        "red_light=-2:0 log=-0.1:0 haste=-0.1:0",
-    "unknown_speed_limit_mps": 5.0, "observe_weights": 1, "reward_acceleration": -0.01, "reward_lateral": -0.02,
-    "reward_step": -0.01,
+    "reward_ranges": "collision=-3:0 jerk=-0.1:0 lane_align=0:1 lane_center=-0.1:0 "
+        "speed_limit=-0.1:0 red_light=-2:0 log=-0.1:0 haste=-0.1:0",
+    "unknown_speed_limit_mps": 5.0, "observe_weights": 1, "reward_acceleration": -0.01,
+    "reward_lateral": -0.02, "reward_step": -0.01,
 }  # fmt: skip
 # What is seen with "drive_lit": each preset of observations, each model of dynamics, who else moves
 # how, and the rules of other benchmarks.
@@ -115,43 +116,55 @@ LIT_CASES: dict[str, dict[str, Any]] = {
     "compact, all blocks": {**BLOCKS, "control": "all"},
     "far, all blocks": {**BLOCKS, "control": "all", "observation": "far", "row_dtype": "uint8"},
     "pufferdrive, all blocks": {**BLOCKS, "control": "all", "observation": "pufferdrive"},
-    "gpudrive, all blocks": {**BLOCKS, "control": "all", "observation": "gpudrive", "row_dtype": "float16"},
-    "raster of traffic": {"raster": 25, "raster_channels": "traffic", "raster_alone": 1, "control": "all"},
-    "bicycle with limits": {**LIMITED, "actions": "continuous", "control": "all", "observe_motion": 1},
-    "classic_gpudrive": {"dynamics": "classic_gpudrive", "actions": "multi_discrete", "observe_previous_action": 1},
-    "classic_pufferdrive": {"dynamics": "classic_pufferdrive", "action_values": ("steering=-0.3,0,0.6",)},
+    "gpudrive, all blocks": {**BLOCKS, "control": "all", "observation": "gpudrive",
+                             "row_dtype": "float16"},
+    "raster of traffic": {"raster": 25, "raster_channels": "traffic", "raster_alone": 1,
+                          "control": "all"},
+    "bicycle with limits": {**LIMITED, "actions": "continuous", "control": "all",
+                            "observe_motion": 1},
+    "classic_gpudrive": {"dynamics": "classic_gpudrive", "actions": "multi_discrete",
+                         "observe_previous_action": 1},
+    "classic_pufferdrive": {"dynamics": "classic_pufferdrive",
+                            "action_values": ("steering=-0.3,0,0.6",)},
     "invertible_bicycle, experts": {
-        "dynamics": "invertible_bicycle", "actions": "continuous", "expert_actions": 1, "observe_previous_action": 1,
-        "control": "all",
+        "dynamics": "invertible_bicycle", "actions": "continuous", "expert_actions": 1,
+        "observe_previous_action": 1, "control": "all",
     },
-    "delta_local": {"dynamics": "delta_local", "actions": "multi_discrete", "observe_previous_action": 1, "control": "all"},
+    "delta_local": {"dynamics": "delta_local", "actions": "multi_discrete",
+                    "observe_previous_action": 1, "control": "all"},
     "state": {"dynamics": "state", "actions": "continuous", "control": "valid"},
-    "jerk": {"dynamics": "jerk", "observe_previous_action": 1, "observe_motion": 1, "control": "all"},
+    "jerk": {"dynamics": "jerk", "observe_previous_action": 1, "observe_motion": 1,
+             "control": "all"},
     "driver in a car": {"observation": "driver", "dynamics": "car", "control": "all"},
     "rewards": {**PAID, "control": "all"},
     "idm, stop": {**IDM, **BEHAVIOURS, "goal_behavior": "stop"},
     "idm, drive on": {
-        "others": "idm", "control": "sdc", "goal_behavior": "drive_on", "collision_behavior": "remove",
-        "offroad_behavior": "stop",
+        "others": "idm", "control": "sdc", "goal_behavior": "drive_on",
+        "collision_behavior": "remove", "offroad_behavior": "stop",
     },
-    "agents by idm": {"idm_agents": 1, "others": "idm", "control": "valid", "goal_behavior": "respawn"},
+    "agents by idm": {"idm_agents": 1, "others": "idm", "control": "valid",
+                      "goal_behavior": "respawn"},
     "traffic": {"traffic_idm": 0.4, "traffic_log": 0.3, "control": "valid", "max_steps": 20},
     "static, respawn": {
-        **BEHAVIOURS, "others": "static", "goal_behavior": "respawn", "control": "ids", "control_ids": tuple(range(0, 1000, 2)),
+        **BEHAVIOURS, "others": "static", "goal_behavior": "respawn", "control": "ids",
+        "control_ids": tuple(range(0, 1000, 2)),
     },
-    "next goals": {"goal_behavior": "next", "next_goal_m": 12.0, "goal_radius_m": 5.0, "control": "all"},
+    "next goals": {"goal_behavior": "next", "next_goal_m": 12.0, "goal_radius_m": 5.0,
+                   "control": "all"},
     "boxes of 0.7": {**BEHAVIOURS, "box_scale": 0.7, "goal_behavior": "respawn", "control": "all"},
     "conflicts": {"conflicts": 6, "reward_yield": -1.0, "control": "all"},
     "log": {"replay_log": 1, "control": "all"},
     "passes": {"scene_draws": "passes", "resample_steps": 20},
-    "failed scenes again": {"replay_failed": 0.6, "resample_steps": 20, "max_steps": 15, "goal_radius_m": 8.0},
+    "failed scenes again": {"replay_failed": 0.6, "resample_steps": 20, "max_steps": 15,
+                            "goal_radius_m": 8.0},
     **{
         f"{kind} drivers": {**DRIVERS, "traffic_kinds": kind}
         for kind in ("plain", "varied", "hasty", "timid", "inattentive", "late")
     },
     "drivers of all kinds": {**DRIVERS, "traffic_kinds": ALL_KINDS},
     "traffic of all kinds": {
-        "traffic_idm": 0.6, "traffic_log": 0.1, "traffic_kinds": ALL_KINDS, "control": "valid", "max_steps": 20,
+        "traffic_idm": 0.6, "traffic_log": 0.1, "traffic_kinds": ALL_KINDS, "control": "valid",
+        "max_steps": 20,
     },
     **{
         f"rules of {name}": {**rules, "resample_steps": 200}

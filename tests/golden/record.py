@@ -186,8 +186,9 @@ def difference(name: str, expected: Shown, found: Shown, build: str, way: str) -
     at = min(first)
     begin = CHECKPOINTS[at - 1] + 1 if at else 0
     return (
-        f"{name}: {', '.join(sorted(first[at]))} differ(s) from the golden hashes between step {begin} and {CHECKPOINTS[at]} "
-        f'({build}; {way}). If that was meant: make golden REASON="why"'
+        f"{name}: {', '.join(sorted(first[at]))} differ(s) from the golden hashes between step "
+        f"{begin} and {CHECKPOINTS[at]} ({build}; {way}). If that was meant: "
+        'make golden REASON="why"'
     )
 
 

@@ -248,7 +248,10 @@ def test_envs_meet_what_they_are_for() -> None:
 
 # ---- what the bytes depend on --------------------------------------------------------------------
 
-LIBM = r"\b(a?(?:sin|cos|tan)h?|atan2|sincos|exp[2m]?1?|log(?:2|10|1p)?|pow|hypot|cbrt|erfc?|[lt]gamma|fma)f?\("
+LIBM = (
+    r"\b(a?(?:sin|cos|tan)h?|atan2|sincos|exp[2m]?1?|log(?:2|10|1p)?|pow|hypot|cbrt|erfc?"
+    r"|[lt]gamma|fma)f?\("
+)
 
 
 def test_envs_call_no_function_whose_result_depends_on_the_c_library() -> None:

@@ -111,7 +111,7 @@ class Failing(Count):
 
 
 class TwoPartError(Exception):
-    """An exception whose constructor takes two arguments, so that it cannot be made from its text."""
+    """An exception that cannot be made from its text: its constructor takes two arguments."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(code, text)

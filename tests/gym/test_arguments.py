@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rules of Gymnasium's vector API: seeds, options and the reset mask (puffervec/gym/arguments.py)."""
+"""Rules of Gymnasium's vector API: seeds, options, the reset mask (puffervec/gym/arguments.py)."""
 
 from __future__ import annotations
 

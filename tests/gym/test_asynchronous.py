@@ -95,8 +95,9 @@ def test_everything_fails_after_close(kind: Kind) -> None:
     assert envs.closed
     name = type(envs).__name__
     for use in (
-        *BEGIN.values(), lambda e: e.reset(), lambda e: e.step(ACTIONS), lambda e: e.get_attr("length"), lambda e: e.render(),
-        lambda e: e.set_attr("length", 1), lambda e: e.reset_wait(), lambda e: e.step_wait(), lambda e: e.call_wait(),
+        *BEGIN.values(), lambda e: e.reset(), lambda e: e.step(ACTIONS),
+        lambda e: e.get_attr("length"), lambda e: e.render(), lambda e: e.set_attr("length", 1),
+        lambda e: e.reset_wait(), lambda e: e.step_wait(), lambda e: e.call_wait(),
         lambda e: e.np_random_seed,
     ):  # fmt: skip
         with pytest.raises(
@@ -217,7 +218,7 @@ def test_a_failing_constructor_is_reported() -> None:
 
 
 def test_exceptions_with_other_constructors_arrive_whole(ours: Kind) -> None:
-    """Gymnasium calls the type with the exception as its only argument, which fails for this one."""
+    """Gymnasium calls the type with the exception as its only argument; this one refuses that."""
     envs = ours([Raising])
     envs.reset()
     with pytest.raises(TwoPartError) as caught:

@@ -122,7 +122,8 @@ def same(a: Any, b: Any) -> bool:
 def test_unequal_observation_spaces_are_refused(kind: Kind) -> None:
     with pytest.raises(
         RuntimeError,
-        match="spaces are not equivalent.*If this is intentional, use `observation_mode='different'`",
+        match="spaces are not equivalent.*If this is intentional, use "
+        "`observation_mode='different'`",
     ):
         kind([count(high=1.0), count(high=2.0)])
 

@@ -130,7 +130,8 @@ def test_final_info(kind: Kind) -> None:
     expected = {
         "final_info": {
             "both": np.array([2, 0]), "_both": first,
-            "deep": {"x": np.array([2, 0]), "_x": first, "s": np.array(["2", None], object), "_s": first},
+            "deep": {"x": np.array([2, 0]), "_x": first, "s": np.array(["2", None], object),
+                     "_s": first},
             "_deep": first,
         },
         "_final_info": first,

@@ -138,7 +138,8 @@ def test_the_spec_makes_the_same_again(made: Any, counting: str) -> None:
     envs = made(counting, 3, "sync", {"copy": False}, wrappers, length=4)
     spec = envs.spec
     assert spec.id == counting and spec.kwargs == {
-        "length": 4, "num_envs": 3, "vectorization_mode": "sync", "vector_kwargs": {"copy": False}, "wrappers": wrappers
+        "length": 4, "num_envs": 3, "vectorization_mode": "sync", "vector_kwargs": {"copy": False},
+        "wrappers": wrappers
     }  # fmt: skip
     again = made(spec)
     assert (again.num_envs, again.copy, again.observation_space) == (

@@ -66,8 +66,9 @@ def test_rows_are_those_of_the_core(made: list[NativeVectorEnv], backend: str) -
     )
     made.append(envs)
     assert (envs.num_envs, envs.agents) == (6, 3)
-    with puffervec.make("tag_grid", env_kwargs={"num_taggers": 2, "episode_length": 4, "random_starts": True}, num_envs=2,
-                        backend="serial") as core:  # fmt: skip
+    with puffervec.make("tag_grid",
+                        env_kwargs={"num_taggers": 2, "episode_length": 4, "random_starts": True},
+                        num_envs=2, backend="serial") as core:  # fmt: skip
         expected, _ = core.reset(5)
         observations, infos = envs.reset(seed=5)
         assert (

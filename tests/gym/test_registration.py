@@ -86,8 +86,9 @@ def test_registering_again_changes_nothing() -> None:
 def test_an_id_can_name_the_module_to_import(tmp_path: Path) -> None:
     script = (
         "import gymnasium\n"
-        "env = gymnasium.make('puffervec.gym:puffervec/Probe-v0')\n"
-        "envs = gymnasium.make_vec('puffervec.gym:puffervec/Probe-v0', num_envs=2, backend='serial')\n"
+        "name = 'puffervec.gym:puffervec/Probe-v0'\n"
+        "env = gymnasium.make(name)\n"
+        "envs = gymnasium.make_vec(name, num_envs=2, backend='serial')\n"
         "print(env.reset(seed=0)[0].shape, envs.reset(seed=0)[0].shape)\n"
     )
     done = subprocess.run(

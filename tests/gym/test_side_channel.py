@@ -37,7 +37,7 @@ class Words(gymnasium.Space[str]):
 
 
 class Echo(gymnasium.Env[Any, Any]):
-    """Observes its last action as text, a list that grows, and a number; three steps per episode."""
+    """Observes its last action as text, a growing list, and a number; three steps per episode."""
 
     observation_space = spaces.Dict(
         text=spaces.Text(20),

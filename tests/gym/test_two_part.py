@@ -92,7 +92,8 @@ def test_c_envs_have_no_attributes(make: Make) -> None:
     envs = make(env="tag_grid", num_taggers=2, flatten_agents=True)
     for name, use in (
         ("call", lambda: envs.call("speed", 1)), ("get", lambda: envs.get_attr("speed")),
-        ("set", lambda: envs.set_attr("speed", 1)), ("set", lambda: envs.set_attr("speed", [1, 2, 3])),
+        ("set", lambda: envs.set_attr("speed", 1)),
+        ("set", lambda: envs.set_attr("speed", [1, 2, 3])),
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=f"{name} 'speed': tag_grid is a C env"):
             use()

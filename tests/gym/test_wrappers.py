@@ -81,21 +81,28 @@ WRAPPERS: dict[str, tuple[tuple[AutoresetMode, ...], Any, Any, Wrap]] = {
     "RecordEpisodeStatistics": (ANY, VECTOR, CHOICE, wrappers.RecordEpisodeStatistics),
     "DictInfoToList": (ANY, VECTOR, CHOICE, wrappers.DictInfoToList),
     "NormalizeObservation": ((NEXT,), VECTOR, CHOICE, wrappers.NormalizeObservation),
-    "TransformObservation": (NOT_SAME, VECTOR, CHOICE, lambda e: wrappers.TransformObservation(e, lambda o: o * 2)),
+    "TransformObservation": (NOT_SAME, VECTOR, CHOICE,
+                             lambda e: wrappers.TransformObservation(e, lambda o: o * 2)),
     "VectorizeTransformObservation": (
         NOT_SAME, VECTOR, CHOICE,
         lambda e: wrappers.VectorizeTransformObservation(
-            e, gymnasium.wrappers.TransformObservation, func=lambda o: o + 1, observation_space=VECTOR
+            e, gymnasium.wrappers.TransformObservation, func=lambda o: o + 1,
+            observation_space=VECTOR
         ),
     ),
-    "FilterObservation": (NOT_SAME, DICT, CHOICE, lambda e: wrappers.FilterObservation(e, filter_keys=["a"])),
+    "FilterObservation": (NOT_SAME, DICT, CHOICE,
+                          lambda e: wrappers.FilterObservation(e, filter_keys=["a"])),
     "FlattenObservation": (NOT_SAME, DICT, CHOICE, wrappers.FlattenObservation),
     "GrayscaleObservation": (NOT_SAME, IMAGE, CHOICE, wrappers.GrayscaleObservation),
     "ResizeObservation": (NOT_SAME, IMAGE, CHOICE, lambda e: wrappers.ResizeObservation(e, (4, 4))),
-    "ReshapeObservation": (NOT_SAME, VECTOR, CHOICE, lambda e: wrappers.ReshapeObservation(e, (2, 2))),
-    "RescaleObservation": (NOT_SAME, VECTOR, CHOICE, lambda e: wrappers.RescaleObservation(e, 0.0, 1.0)),
-    "DtypeObservation": (NOT_SAME, VECTOR, CHOICE, lambda e: wrappers.DtypeObservation(e, np.float64)),
-    "TransformAction": (ANY, VECTOR, REAL, lambda e: wrappers.TransformAction(e, lambda a: np.clip(a, -1, 1) * 0.5)),
+    "ReshapeObservation": (NOT_SAME, VECTOR, CHOICE,
+                           lambda e: wrappers.ReshapeObservation(e, (2, 2))),
+    "RescaleObservation": (NOT_SAME, VECTOR, CHOICE,
+                           lambda e: wrappers.RescaleObservation(e, 0.0, 1.0)),
+    "DtypeObservation": (NOT_SAME, VECTOR, CHOICE,
+                         lambda e: wrappers.DtypeObservation(e, np.float64)),
+    "TransformAction": (ANY, VECTOR, REAL,
+                        lambda e: wrappers.TransformAction(e, lambda a: np.clip(a, -1, 1) * 0.5)),
     "VectorizeTransformAction": (
         ANY, VECTOR, REAL,
         lambda e: wrappers.VectorizeTransformAction(
@@ -104,10 +111,12 @@ WRAPPERS: dict[str, tuple[tuple[AutoresetMode, ...], Any, Any, Wrap]] = {
     ),
     "ClipAction": (ANY, VECTOR, REAL, wrappers.ClipAction),
     "RescaleAction": (ANY, VECTOR, TORQUE, lambda e: wrappers.RescaleAction(e, -1.0, 1.0)),
-    "TransformReward": (ANY, VECTOR, CHOICE, lambda e: wrappers.TransformReward(e, lambda r: r * 3)),
+    "TransformReward": (ANY, VECTOR, CHOICE,
+                        lambda e: wrappers.TransformReward(e, lambda r: r * 3)),
     "VectorizeTransformReward": (
         ANY, VECTOR, CHOICE,
-        lambda e: wrappers.VectorizeTransformReward(e, gymnasium.wrappers.TransformReward, func=lambda r: r - 1),
+        lambda e: wrappers.VectorizeTransformReward(e, gymnasium.wrappers.TransformReward,
+                                                    func=lambda r: r - 1),
     ),
     "ClipReward": (ANY, VECTOR, CHOICE, lambda e: wrappers.ClipReward(e, 0.0, 0.5)),
     "NormalizeReward": (ANY, VECTOR, CHOICE, wrappers.NormalizeReward),
@@ -215,7 +224,7 @@ def test_human_rendering(ours: Kind, mode: AutoresetMode, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
-    """What Gymnasium's recorder would give to moviepy, which is replaced: the frames of each clip."""
+    """Replace moviepy; return the frames of each clip that Gymnasium's recorder gives to it."""
     clips: list[list[Any]] = []
 
     class ImageSequenceClip:

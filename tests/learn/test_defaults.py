@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""With defaults an own C env learns as well as the same game in Python, and the log says how well."""
+"""With defaults an own C env learns as well as the same game in Python, as the log shows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ void c_step(Pole* env) {
     double* s = env->state;
     const double sine = sin(s[2]), cosine = cos(s[2]);
     const double push = ((env->actions[0] == 1 ? 10.0 : -10.0) + 0.05 * s[3] * s[3] * sine) / 1.1;
-    const double turn = (9.8 * sine - cosine * push) / (0.5 * (4.0 / 3.0 - 0.1 * cosine * cosine / 1.1));
+    const double turn =
+        (9.8 * sine - cosine * push) / (0.5 * (4.0 / 3.0 - 0.1 * cosine * cosine / 1.1));
     const double pull = push - 0.05 * turn * cosine / 1.1;
     s[0] += 0.02 * s[1];
     s[1] += 0.02 * pull;
@@ -54,7 +55,8 @@ void c_step(Pole* env) {
     s[3] += 0.02 * turn;
     for (int i = 0; i < 4; i++) env->observations[i] = (float)s[i];
     env->rewards[0] = env->reward;
-    env->terminals[0] = fabs(s[0]) > 2.4 || fabs(s[2]) > 12 * 2 * 3.14159265358979 / 360 || ++env->steps >= 500;
+    env->terminals[0] = fabs(s[0]) > 2.4 || fabs(s[2]) > 12 * 2 * 3.14159265358979 / 360 ||
+                        ++env->steps >= 500;
     if (!env->terminals[0]) return;
     env->log.episode_return += env->reward * (float)env->steps;
     env->log.episode_length += (float)env->steps;

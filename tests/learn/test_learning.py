@@ -41,8 +41,9 @@ def learn(tmp_path: Path) -> Learn:
             target,
             vec={"backend": "serial", "num_envs": 32, "num_buffers": 1},
             train={
-                "seed": seed, "total_timesteps": steps, "horizon": 16, "lr": 1e-2, "update_epochs": 4, "gamma": 0.5,
-                "threads": 1, "device": "cpu", "precision": "fp32",
+                "seed": seed, "total_timesteps": steps, "horizon": 16, "lr": 1e-2,
+                "update_epochs": 4, "gamma": 0.5, "threads": 1, "device": "cpu",
+                "precision": "fp32",
             },
             policy={"hidden": [32]},
             log={"folder": str(tmp_path), "dashboard": "off", "checkpoint_interval_s": 1e6},

@@ -78,7 +78,8 @@ def test_half_a_core(group: Join) -> None:
 import puffervec
 from puffervec.system import cores
 print(cores.cpu_quota(), cores.usable_cores())
-with puffervec.make("tag_grid", env_kwargs={"num_taggers": 4, "grid_length": 9}, num_envs=64) as vec:
+game = {"num_taggers": 4, "grid_length": 9}
+with puffervec.make("tag_grid", env_kwargs=game, num_envs=64) as vec:
     print(vec.num_workers)
 with puffervec.make("probe", num_envs=4, num_workers=4, timeout_s=5) as vec:
     vec.reset(seed=0)

@@ -125,13 +125,15 @@ def read_only(array: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: VALUES.astype(np.float32), lambda: VALUES, lambda: VALUES.astype(np.float16), lambda: VALUES.tolist(),
-        lambda: tuple(map(tuple, VALUES)), lambda: np.asfortranarray(VALUES.astype(np.float32)),
-        lambda: np.repeat(VALUES, 2, axis=0)[::2], lambda: VALUES[::-1].copy()[::-1], lambda: read_only(VALUES.copy()),
-        lambda: memoryview(VALUES), lambda: tensor(VALUES), lambda: tensor(VALUES.T.copy()).T, lambda: [*VALUES],
+        lambda: VALUES.astype(np.float32), lambda: VALUES, lambda: VALUES.astype(np.float16),
+        lambda: VALUES.tolist(), lambda: tuple(map(tuple, VALUES)),
+        lambda: np.asfortranarray(VALUES.astype(np.float32)),
+        lambda: np.repeat(VALUES, 2, axis=0)[::2], lambda: VALUES[::-1].copy()[::-1],
+        lambda: read_only(VALUES.copy()), lambda: memoryview(VALUES), lambda: tensor(VALUES),
+        lambda: tensor(VALUES.T.copy()).T, lambda: [*VALUES],
     ],
-    ids=["f4", "f8", "f2", "list", "tuple", "Fortran", "strided", "reversed", "read-only", "memoryview", "tensor",
-         "tensor, transposed", "list of rows"],
+    ids=["f4", "f8", "f2", "list", "tuple", "Fortran", "strided", "reversed", "read-only",
+         "memoryview", "tensor", "tensor, transposed", "list of rows"],
 )  # fmt: skip
 def test_floats_that_are_taken(drift: VectorEnv, make: Any) -> None:
     drift.step(make())

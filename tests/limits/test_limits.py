@@ -44,7 +44,8 @@ before, limit = (held(), children()), resource.{limit}
 soft, hard = resource.getrlimit(limit)
 resource.setrlimit(limit, ({value}, hard))
 try:
-    with puffervec.make({env!r}, num_envs=4, num_workers=4, start_method={method!r}, **{settings!r}) as vec:
+    with puffervec.make({env!r}, num_envs=4, num_workers=4, start_method={method!r},
+                        **{settings!r}) as vec:
         vec.reset(seed=0)
     said = "it worked"
 except puffervec.PuffervecError as error:
@@ -53,7 +54,8 @@ resource.setrlimit(limit, (soft, hard))
 vec = None
 gc.collect()
 print(" ".join(said.split()))
-print(children() - before[1], held() - before[0], *([threading.active_count()] if "backend" in {settings!r} else []))
+threads = [threading.active_count()] if "backend" in {settings!r} else []
+print(children() - before[1], held() - before[0], *threads)
 """
 
 

@@ -16,7 +16,8 @@ learner closes. What holds in every state (machine.py looks):
 
 Turns count modulo 4 here and begin at 3, so that they wrap in every search.
 
-    python -m tests.model.channel_model      (make model) the large searches, and every sabotage: states, problems, seconds
+    python -m tests.model.channel_model      (make model) the large searches, and every sabotage:
+                                             states, problems, seconds
 """
 
 from __future__ import annotations

@@ -5,18 +5,25 @@ Run by channel_model.py.
 
 A program is a list of instructions, each a tuple:
 
-    ("load", register, word)                 ("store", word, value(r), order)      order: SEQ_CST, RELEASE, PLAIN
-    ("branch", word, test(value, r), label)  ("add", word)                         ... atomically, in memory
-    ("read", word, value(r))                 a load of payload: wrong unless it is its reader's turn and the value is that
-    ("wait", word, register)                 ("wake", word)                        a futex
+    ("load", register, word)
+    ("store", word, value(r), order)         order: SEQ_CST, RELEASE, PLAIN
+    ("branch", word, test(value, r), label)
+    ("add", word)                            ... atomically, in memory
+    ("read", word, value(r))                 a load of payload: wrong unless it is its reader's turn
+                                             and the value is that
+    ("wait", word, register)                 a futex
+    ("wake", word)                           ... and its other end
     ("until", word, test(value, r))          a load that waits: what is abstracted from
-    ("poll", failed, left)                   jump to `failed` if a process died; to `left` if an interrupt is to come
-    ("kill",)                                ends all others                       ("join", other) waits until it ended
-    ("set", register, value(r))  ("jump", label, when(r))  ("label", name)  ("check", holds(r))  ("end",)
+    ("poll", failed, left)                   jump to `failed` if a process died; to `left` if an
+                                             interrupt is to come
+    ("kill",)                                ends all others
+    ("join", other)                          waits until it ended
+    ("set", register, value(r))  ("jump", label, when(r))  ("label", name)
+    ("check", holds(r))  ("end",)
 
-`r` is a dict of the processor's registers. Instructions of the last line touch no memory: they run
-together with the one before them, which leaves out no order that matters, and no place for a crash
-either.
+`r` is a dict of the processor's registers. Instructions of the last two lines touch no memory: they
+run together with the one before them, which leaves out no order that matters, and no place for a
+crash either.
 
 A store enters its processor's buffer and reaches memory later; what another processor sees is
 memory. A PLAIN store may overtake others in the buffer (weaker than x86, where buffers keep their
@@ -122,7 +129,7 @@ class Result:
 
 
 class Machine:
-    """The programs over one memory. The first is the learner's, which slices and `poll` are about."""
+    """Programs over one memory. The first is the learner's, which slices and `poll` are about."""
 
     def __init__(
         self,
@@ -160,7 +167,8 @@ class Machine:
         ] * self.count
         cores = [self._number(me, self._settle(me, core)) for me, core in enumerate(first)]
         self.first: State = (
-            *(memory.get(word, 0) for word in self.words), *cores, faults.interrupts, faults.crashes, faults.spurious
+            *(memory.get(word, 0) for word in self.words), *cores, faults.interrupts,
+            faults.crashes, faults.spurious
         )  # fmt: skip
 
     # ---- one core --------------------------------------------------------------------------------
@@ -194,7 +202,7 @@ class Machine:
         return core.place == DEAD or self.programs[self._owner[number]][core.place][0] == "end"
 
     def died(self, number: int) -> int:
-        """The number of this core's state after its death: what it has stored still reaches memory."""
+        """Return the number of this core's state once dead: its stores still reach memory."""
         return self._number(self._owner[number], Core(DEAD, (), self.cores[number].buffer, -1))
 
     def awake(self, number: int) -> int:
@@ -202,7 +210,7 @@ class Machine:
         return self._number(self._owner[number], self.cores[number]._replace(asleep=-1))
 
     def drains(self, number: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (word, value, the core's number after it) of each store that may reach memory next."""
+        """Yield (word, value, the core's number after it) of stores that may reach memory next."""
         core = self.cores[number]
         for index, (word, value, order) in enumerate(core.buffer):
             earlier = core.buffer[:index]

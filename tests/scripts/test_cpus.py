@@ -57,7 +57,7 @@ def test_settings_of_a_cpu(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A failure does not keep the others from running; a CPU that can run none has shown nothing."""
+    """A failure does not keep the others from running; a CPU that runs none has shown nothing."""
     names: list[str] = []
 
     def run(name: str, environment: dict[str, str], arguments: list[str]) -> int:

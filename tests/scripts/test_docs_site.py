@@ -107,10 +107,10 @@ def test_docstrings_become_markdown() -> None:
     as_markdown = loaded("docs_docstrings").as_markdown
     assert [line for line in as_markdown(DOCSTRING).splitlines() if line] == [
         "Do it. See also: nothing.", "```pycon", ">>> f(1)", "2", "```",
-        "**Args**", "- `a`, `b`: two rows; True: all of them.", "- `c`: (rows,) bool; and more of it.", "- `*rest`: others.",
-        "**Returns:** (rows,) float32.",
-        "**Raises**", "- `ConfigError`: bad input.", "- `OSError`: the disk.",
-        "Then:", "    drawn = as it is",
+        "**Args**", "- `a`, `b`: two rows; True: all of them.",
+        "- `c`: (rows,) bool; and more of it.", "- `*rest`: others.",
+        "**Returns:** (rows,) float32.", "**Raises**", "- `ConfigError`: bad input.",
+        "- `OSError`: the disk.", "Then:", "    drawn = as it is",
     ]  # fmt: skip
     assert (
         as_markdown("Do it. Args: a: one; b: two.")

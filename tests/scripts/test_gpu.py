@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""scripts/gpu.py without a GPU: steps, time limits, results; and its answer where there is no CUDA."""
+"""scripts/gpu.py without a GPU: steps, time limits, results; its answer where there is no CUDA."""
 
 from __future__ import annotations
 

@@ -217,7 +217,8 @@ def test_it_stops_at_the_first_thing_that_is_wrong(
     assert release.main(Release(repository, ["puffervec"])) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines[:5]] == [
-        ["holds", "tree"], ["holds", "version"], ["holds", "changelog"], ["holds", "api"], ["WRONG", "checkpoints"],
+        ["holds", "tree"], ["holds", "version"], ["holds", "changelog"], ["holds", "api"],
+        ["WRONG", "checkpoints"],
     ]  # fmt: skip
     assert "tests/train/golden/0.1.0 is missing: python scripts/golden_checkpoints.py" in lines[4]
     assert lines[5] == "not ready: figures, docs, dist not looked at"

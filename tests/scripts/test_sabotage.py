@@ -22,8 +22,8 @@ from tests.builds import source_folder
 LIST = sabotage.read_list()
 AREAS = (
     "csrc/contract", "csrc/core", "csrc/learner", "csrc/envs", "csrc/tag",
-    "csrc/drive", "puffervec/vec/", "puffervec/workers/process/", "puffervec/train/collect/", "puffervec/train/learn/",
-    "puffervec/train/run/",
+    "csrc/drive", "puffervec/vec/", "puffervec/workers/process/", "puffervec/train/collect/",
+    "puffervec/train/learn/", "puffervec/train/run/",
 )  # fmt: skip
 
 
@@ -91,7 +91,8 @@ def test_double():
 
 def test_hang():
     if double(2) == 5:
-        child = subprocess.Popen([sys.executable, "-c", "import os, time; os.setpgid(0, 0); time.sleep(1000)"])
+        code = "import os, time; os.setpgid(0, 0); time.sleep(1000)"
+        child = subprocess.Popen([sys.executable, "-c", code])
         open(os.environ["PV_NOTE"], "w").write(str(child.pid))
         child.wait()
 """

@@ -17,7 +17,8 @@ import gymnasium, puffervec, puffervec.gym
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 def test_these_are_ours():
-    assert AsyncVectorEnv is puffervec.gym.AsyncVectorEnv and SyncVectorEnv is puffervec.gym.SyncVectorEnv
+    assert AsyncVectorEnv is puffervec.gym.AsyncVectorEnv
+    assert SyncVectorEnv is puffervec.gym.SyncVectorEnv
     assert gymnasium.make_vec is puffervec.make_vec
     with open("reached", "w"):
         pass
@@ -28,7 +29,8 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 def test_these_are_ours():
-    assert issubclass(SubprocVecEnv, puffervec.sb3.VecEnv) and make_vec_env is puffervec.sb3.make_vec_env
+    assert issubclass(SubprocVecEnv, puffervec.sb3.VecEnv)
+    assert make_vec_env is puffervec.sb3.make_vec_env
     envs = DummyVecEnv([lambda: gymnasium.make("CartPole-v1")])
     assert isinstance(envs, puffervec.sb3.VecEnv) and type(envs.vec).__name__ == "Serial"
     envs.close()

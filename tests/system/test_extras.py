@@ -72,8 +72,9 @@ attempt("plan", name_of("puffervec.wings.plan", "compile_policy"))
 attempt("latency", name_of("puffervec.profile", "latency"))
 attempt("sb3", name_of("puffervec.sb3", "make_vec_env"))
 attempt("pettingzoo", name_of("puffervec.pettingzoo", "parallel_env"))
-for line in ("list", "drive", "CartPole-v1", "train drive", "eval latest", "eval drive --baseline stop", "export latest",
-             "sweep drive", "bench drive", "drive --resume latest", "render latest", "report latest", "play latest",
+for line in ("list", "drive", "CartPole-v1", "train drive", "eval latest",
+             "eval drive --baseline stop", "export latest", "sweep drive", "bench drive",
+             "drive --resume latest", "render latest", "report latest", "play latest",
              "profile drive", "plan drive", "drive --warpdrive a.yaml"):
     attempt(line, lambda: main(line.split()))
 """
@@ -83,12 +84,15 @@ SINGLE = {
     "plot .": "plot needs matplotlib: pip install 'puffervec[plot]'",
     "watch watched": "a page in the browser needs aiohttp: pip install 'puffervec[watch]'",
     "sweep tag_grid": "sweep needs optuna: pip install 'puffervec[sweep]'",
-    "tag_grid --log.tensorboard": "--log.tensorboard needs tensorboard: pip install 'puffervec[tensorboard]'",
-    "tag_grid --log.wandb offline": "--log.wandb offline needs wandb: pip install 'puffervec[wandb]'",
+    "tag_grid --log.tensorboard": "--log.tensorboard needs tensorboard: "
+    "pip install 'puffervec[tensorboard]'",
+    "tag_grid --log.wandb offline": "--log.wandb offline needs wandb: "
+    "pip install 'puffervec[wandb]'",
 }
 SCENES = {
     "draw made --out pictures": "drawing needs PIL: pip install 'puffervec[video]'",
-    "download gpudrive-mini --out set": "puffer-scenes download needs huggingface_hub: pip install 'puffervec[scenes]'",
+    "download gpudrive-mini --out set": "puffer-scenes download needs huggingface_hub: "
+    "pip install 'puffervec[scenes]'",
 }
 
 
@@ -180,7 +184,7 @@ def test_only_optional_packages_are_translated() -> None:
 
 
 def test_extras_of_the_metadata_are_those_that_the_code_uses() -> None:
-    """`gpu` is torch's: torch.cuda.utilization imports pynvml (puffervec/train/metrics/usage.py)."""
+    """`gpu` is torch's: torch.cuda.utilization imports pynvml (train/metrics/usage.py)."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = project["optional-dependencies"]
     assert set(declared) == {*extras.EXTRA_OF.values(), "gpu"}

@@ -107,7 +107,7 @@ def test_what_is_no_plain_file_is_neither_read_nor_written(
 def test_a_link_that_appears_after_the_look_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between a look and the opening somebody may put a link there: the opening itself refuses it."""
+    """A link may appear between the check and the opening: the opening itself refuses it."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "file").write_bytes(b"canary")
     with Folder(tmp_path) as opened:

@@ -66,7 +66,8 @@ class Chatty(gymnasium.Wrapper):
         print("stepping", flush=True)
         return self.env.step(action)
 
-with puffervec.make(lambda: Chatty(gymnasium.make("CartPole-v1")), num_envs=2, num_workers=1) as vec:
+make = lambda: Chatty(gymnasium.make("CartPole-v1"))
+with puffervec.make(make, num_envs=2, num_workers=1) as vec:
     vec.reset(seed=0)
     for _ in range(3):
         vec.step([0, 1])

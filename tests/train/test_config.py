@@ -182,7 +182,8 @@ def test_settings_of_python_envs_can_be_kept() -> None:
 
 def test_auto_backend() -> None:
     for python, envs, expected in (
-        (True, 7, ("serial", 1)), (True, 8, ("multiprocessing", 2)), (False, 2, ("multiprocessing", 2)),
+        (True, 7, ("serial", 1)), (True, 8, ("multiprocessing", 2)),
+        (False, 2, ("multiprocessing", 2)),
     ):  # fmt: skip
         found = cfg.VecSection(num_envs=envs).resolved(python)
         assert (found.backend, found.num_buffers) == expected

@@ -177,8 +177,9 @@ def test_bad_env_flags_of_a_python_env(text: str, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("0", 0), ("+5", 5), ("-.5", -0.5), ("3.", 3.0), ("2E3", 2000.0), ("False", False), ("nan", "nan"), ("1_0", "1_0"),
-     ("infinity", "infinity"), ("", ""), ("'", "'"), ('"true"', "true"), ("None", "None")],
+    [("0", 0), ("+5", 5), ("-.5", -0.5), ("3.", 3.0), ("2E3", 2000.0), ("False", False),
+     ("nan", "nan"), ("1_0", "1_0"), ("infinity", "infinity"), ("", ""), ("'", "'"),
+     ('"true"', "true"), ("None", "None")],
 )  # fmt: skip
 def test_plain_values(text: str, value: object) -> None:
     found = flags.plain_value(text)

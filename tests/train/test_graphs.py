@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""When CUDA graphs are recorded (puffervec/train/device/graphs.py), with a stand-in for torch.cuda."""
+"""When CUDA graphs are recorded (puffervec/train/device/graphs.py), with a fake torch.cuda."""
 
 from __future__ import annotations
 

@@ -343,8 +343,8 @@ def test_each_side_acts_for_its_own_rows(chase: Small) -> None:
 def test_earlier_checkpoints_drive_beside_traffic_of_many_kinds(
     small: Small, tmp_path: Path
 ) -> None:
-    """Every third row is an earlier policy's, and IDM drives some cars of both; an evaluation, whose
-    rows are others, is of the policy that learns.
+    """Every third row is an earlier policy's, and IDM drives some cars of both; an evaluation,
+    whose rows are others, is of the policy that learns.
     """
     env = {"num_agents": 24, "max_steps": 6, "traffic_idm": 0.3, "traffic_kinds": "hasty late"}
     train = {"horizon": 8, "minibatch_size": 128, "total_timesteps": 200}

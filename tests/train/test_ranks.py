@@ -210,7 +210,8 @@ def test_cores_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_outside_of_torchrun_nothing_is_imported() -> None:
     """The same names are set by other launchers; without torchrun's own they mean nothing."""
     code = (
-        "import sys, puffervec.commands.cli, puffervec.train.device.ranks as r; assert r.from_environment(1.0).size == 1\n"
+        "import sys, puffervec.commands.cli, puffervec.train.device.ranks as ranks\n"
+        "assert ranks.from_environment(1.0).size == 1\n"
         "assert 'torch' not in sys.modules"
     )
     environment = {**os.environ, "RANK": "1", "WORLD_SIZE": "2"}

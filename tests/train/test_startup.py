@@ -103,9 +103,12 @@ def test_settings_win(small: Small, two_cores: None, vec: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("serial", "threads", "expected", "line"),
     [
-        (15_000.0, 9_000.0, ("serial", 1), "vec: in-process, 1 buffer (15k agent-steps/s while collecting; processes 100, th"),
-        (109.0, 90.0, ("multiprocessing", 2), "vec: 2 workers, 2 buffers (100 agent-steps/s while collecting; in-process 109"),
-        (90.0, 2e6, ("threading", 2), "vec: 2 threads, 2 buffers (2.0M agent-steps/s while collecting; processes 100"),
+        (15_000.0, 9_000.0, ("serial", 1),
+         "vec: in-process, 1 buffer (15k agent-steps/s while collecting; processes 100, th"),
+        (109.0, 90.0, ("multiprocessing", 2),
+         "vec: 2 workers, 2 buffers (100 agent-steps/s while collecting; in-process 109"),
+        (90.0, 2e6, ("threading", 2),
+         "vec: 2 threads, 2 buffers (2.0M agent-steps/s while collecting; processes 100"),
     ],
 )  # fmt: skip
 def test_the_fastest_is_taken_if_it_is_clearly_faster(

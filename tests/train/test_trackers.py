@@ -116,8 +116,8 @@ def test_one_that_fails_is_dropped_with_a_note() -> None:
         group.write({"step": step})
     assert good.steps == gone.steps == [0, 1, 2] and full.steps == []
     assert notes == [
-        "full failed and receives nothing more (OSError: [Errno 28] No space left on device); the run "
-        "and metrics.jsonl continue"
+        "full failed and receives nothing more (OSError: [Errno 28] No space left on device); "
+        "the run and metrics.jsonl continue"
     ]
     group.close()
     assert (good.closed, full.closed, gone.closed) == (1, 0, 1)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A policy that a user wrote is tried before anything is started; what does not fit is one error."""
+"""A user's policy is tried before anything is started; what does not fit is one error."""
 
 from __future__ import annotations
 

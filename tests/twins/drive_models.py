@@ -138,8 +138,8 @@ def delta_local(config: DriveConfig, body: Body, action: Action, dt: float) -> B
     c, s = cos(body.heading), sin(body.heading)
     speed = copysign(hypot(dx, dy), dx) / dt
     return dataclasses.replace(
-        body, x=body.x + dx * c - dy * s, y=body.y + dx * s + dy * c, heading=body.heading + dyaw, speed=speed,
-        acceleration=(speed - body.speed) / dt,
+        body, x=body.x + dx * c - dy * s, y=body.y + dx * s + dy * c, heading=body.heading + dyaw,
+        speed=speed, acceleration=(speed - body.speed) / dt,
     )  # fmt: skip
 
 
@@ -184,8 +184,9 @@ def jerk(config: DriveConfig, body: Body, action: Action, dt: float) -> Body:
     )
     c, s = cos(body.heading), sin(body.heading)
     return Body(
-        x=body.x + ahead * c - aside * s, y=body.y + ahead * s + aside * c, heading=body.heading + angle, speed=v,
-        acceleration=a, lateral=v * v * curvature, steering=steering, length=body.length,
+        x=body.x + ahead * c - aside * s, y=body.y + ahead * s + aside * c,
+        heading=body.heading + angle, speed=v, acceleration=a, lateral=v * v * curvature,
+        steering=steering, length=body.length,
     )  # fmt: skip
 
 
@@ -220,6 +221,7 @@ def walked(config: DriveConfig, body: Body, action: Action, kind: str, dt: float
         curvature = clip(tan(steering) / wheelbase, -most, most)
         turn, lateral = v * dt * curvature, v * v * curvature
     return Body(
-        x=body.x + v * dt * cos(body.heading), y=body.y + v * dt * sin(body.heading), heading=body.heading + turn, speed=v,
-        acceleration=(v - body.speed) / dt, lateral=lateral, steering=steering, length=body.length,
+        x=body.x + v * dt * cos(body.heading), y=body.y + v * dt * sin(body.heading),
+        heading=body.heading + turn, speed=v, acceleration=(v - body.speed) / dt, lateral=lateral,
+        steering=steering, length=body.length,
     )  # fmt: skip

@@ -122,7 +122,7 @@ class Raster:
         )
 
     def shape(self, corners: list[Point], channel: str, value: int) -> None:
-        """Set the pixels from a polygon's or a line's leftmost to its rightmost point in each row."""
+        """Set the pixels between a polygon's or line's leftmost and rightmost points by row."""
         rows = np.arange(self.size)
         low, high = np.full(self.size, 1 << 40), np.full(self.size, -(1 << 40))
         for (ua, va), (ub, vb) in zip(corners, corners[1:] + corners[:1], strict=True):
@@ -196,8 +196,10 @@ class Raster:
         along, aside = box.half_length * cosine, box.half_length * sine
         back, side = box.half_width * sine, box.half_width * cosine
         corners = [
-            self.point(ahead + along - back, left + aside + side), self.point(ahead + along + back, left + aside - side),
-            self.point(ahead - along + back, left - aside - side), self.point(ahead - along - back, left - aside + side),
+            self.point(ahead + along - back, left + aside + side),
+            self.point(ahead + along + back, left + aside - side),
+            self.point(ahead - along + back, left - aside - side),
+            self.point(ahead - along - back, left - aside + side),
         ]  # fmt: skip
         bright = int(np.clip(F(128) + F(4) * box.speed, F(1), F(255)) + F(0.5))
         self.shape(corners, "own" if box is self.own else OF_TYPE[box.kind], bright)
@@ -211,7 +213,7 @@ def raster(
     goal: tuple[np.float32, np.float32],
     config: Any,
 ) -> np.ndarray:
-    """The picture of agent `own` (an object) in a frame of the log, (channels, size, size) uint8."""
+    """Return the picture of agent `own` in a frame of the log, (channels, size, size) uint8."""
     drawn = Raster(config, found[own])
     if config.raster_channels == "traffic":
         drawn.traffic(twin, frame)

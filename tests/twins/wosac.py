@@ -103,7 +103,7 @@ def time_to_collision(boxes: list[Box | None], speeds: np.ndarray, own: int) -> 
 
 
 def to_road_edge(point: np.ndarray, polylines: list[np.ndarray]) -> float:
-    """Signed distance of a point to the nearest of the polylines (n, 2); the road is to their left."""
+    """Signed distance of a point to the nearest polyline (n, 2); the road is to their left."""
     best, sign = math.inf, 0.0
     for line in polylines:
         ring = np.hypot(*(line[0] - line[-1])) < 1.0

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Small envs whose every number is known beforehand, for the tests of puffervec/compat/pufferlib/."""
+"""Small envs whose numbers are all known beforehand, for tests of puffervec/compat/pufferlib/."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Counter(gymnasium.Env[Any, Any]):
         self.count += 1
         self.last_action = action
         info = {
-            "n": self.count, "deep": {"half": 0.5, "deeper": {"yes": True}}, "array": np.full(2, self.count), "text": "none",
+            "n": self.count, "deep": {"half": 0.5, "deeper": {"yes": True}},
+            "array": np.full(2, self.count), "text": "none",
         }  # fmt: skip
         return IMAGE, float(self.count), self.count == self.length, False, info
 

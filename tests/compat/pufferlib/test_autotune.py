@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/compat/pufferlib/vector.py: the candidates, the limits, and a short real measurement."""
+"""puffervec/compat/pufferlib/vector.py: candidates, limits, and a short real measurement."""
 
 from __future__ import annotations
 

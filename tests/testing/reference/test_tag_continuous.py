@@ -132,7 +132,7 @@ def test_a_full_observation_by_hand() -> None:
     )
     observations, *_ = one.step([NOTHING, NOTHING, FASTER])
     scale = 8 * np.sqrt(2)
-    #          x                      y               speed      acceleration  direction  type    in game   time
+    # x, y, speed, acceleration, direction of the others; then type, in game and time.
     expected = [2 / scale, 0.5 / scale, 0, 4 / scale, 0, 0.25, 0, 0.25, 0.5, 0.0, 0, 1, 1, 1, 0.25]
     np.testing.assert_allclose(observations[0], expected, rtol=1e-6)
     assert observations[1, -1] == 0.25 and observations.dtype == np.float32

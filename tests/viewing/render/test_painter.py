@@ -154,9 +154,11 @@ def test_a_sheet_has_a_panel_for_each_moment() -> None:
     one, four, five = (
         np.asarray(painter.sheet_of(drawing(), moments[:count], "title")) for count in (1, 4, 5)
     )
-    across = [np.flatnonzero(np.diff(np.r_[False, (row == (0, 0x72, 0xB2)).all(-1)].astype(int)) == 1)
-              for row in (four[four.shape[0] // 2 + 20], five[-120])]  # fmt: skip
-    assert [len(found) for found in across] == [4, 1]
+    counts = []
+    for row in (four[four.shape[0] // 2 + 20], five[-120]):
+        blue = np.r_[False, (row == (0, 0x72, 0xB2)).all(-1)].astype(int)
+        counts.append(np.count_nonzero(np.diff(blue) == 1))
+    assert counts == [4, 1]
     assert one.shape[1] < four.shape[1] == five.shape[1] and five.shape[0] > four.shape[0]
 
 

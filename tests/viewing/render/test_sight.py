@@ -87,7 +87,8 @@ def test_a_drawing_makes_pictures_of_rows() -> None:
         ({"b": np.zeros((4, 4), np.uint8)}, r"uint8 \(4, 4\) as the picture of 'b'"),
         (
             {"a": np.zeros((4, 4))},
-            r"float64 \(4, 4\) as the picture of 'a': return, by names of agents, uint8 of \(height",
+            r"float64 \(4, 4\) as the picture of 'a': return, by names of agents, uint8 of "
+            r"\(height",
         ),
         ({"a": np.zeros((4, 4, 2), np.uint8)}, r"uint8 \(4, 4, 2\)"),
         ({"a": np.zeros((0, 4), np.uint8)}, r"uint8 \(0, 4\)"),

@@ -29,10 +29,10 @@ from tests.helpers import TIME_SCALE
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WAIT_S = 60.0 * TIME_SCALE
 FLAGS = (
-    "--headless=new", "--remote-debugging-pipe", "--no-first-run", "--no-default-browser-check", "--disable-gpu",
-    "--hide-scrollbars", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-extensions", "--mute-audio", "--disable-dev-shm-usage", "--password-store=basic", "--no-sandbox",
-    "--disable-breakpad",
+    "--headless=new", "--remote-debugging-pipe", "--no-first-run", "--no-default-browser-check",
+    "--disable-gpu", "--hide-scrollbars", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-extensions", "--mute-audio",
+    "--disable-dev-shm-usage", "--password-store=basic", "--no-sandbox", "--disable-breakpad",
 )  # fmt: skip
 # The browser reads commands from descriptor 3 and writes to 4.
 _AS_3_AND_4 = (
@@ -41,8 +41,8 @@ _AS_3_AND_4 = (
 )
 # Names of keys that are no letters, with the code that pages of old look at.
 KEYS = {
-    "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Enter": 13, "Escape": 27, "Home": 36, "End": 35,
-    " ": 32, "Tab": 9,
+    "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Enter": 13, "Escape": 27,
+    "Home": 36, "End": 35, " ": 32, "Tab": 9,
 }  # fmt: skip
 
 

@@ -259,8 +259,10 @@ def test_nothing_moves_the_canvas(look: Any) -> None:
     page.press("n")
 
     def box() -> Any:
-        return page.eval("(() => { const r = document.querySelector('canvas.stage').getBoundingClientRect(); "
-            "return [r.left, r.top, r.width, r.height]; })()")  # fmt: skip
+        return page.eval(
+            "(() => { const r = document.querySelector('canvas.stage').getBoundingClientRect();"
+            " return [r.left, r.top, r.width, r.height]; })()"
+        )
 
     before = box()
     for selector in (
@@ -284,9 +286,15 @@ def test_colours_that_lie_on_each_other_differ(look: Any, dark: bool) -> None:
     space CIELAB.
     """
     page = look(dark=dark)
-    script = """['agent', 'observed', 'yellow line', 'off-road', 'collision', 'at goal', 'log', 'kerb', 'white line'].map(
-        (name) => [name, [...document.querySelectorAll('.legend button')].find((one) => one.innerText.trim() === name)]
-    ).filter(([, one]) => one).map(([name, one]) => [name, getComputedStyle(one.querySelector('i')).backgroundColor])"""
+    script = """(() => {
+        const buttons = [...document.querySelectorAll('.legend button')];
+        const names = ['agent', 'observed', 'yellow line', 'off-road', 'collision', 'at goal',
+                       'log', 'kerb', 'white line'];
+        return names
+            .map((name) => [name, buttons.find((one) => one.innerText.trim() === name)])
+            .filter(([, one]) => one)
+            .map(([name, one]) => [name, getComputedStyle(one.querySelector('i')).backgroundColor]);
+    })()"""
     colours = {
         name: lab(*map(int, re.findall(r"\d+", colour)[:3])) for name, colour in page.eval(script)
     }

@@ -234,7 +234,7 @@ class Hurried(asyncio.SelectorEventLoop):
 
 
 def paced(said: str, slow: int = -1, slow_s: float = 0.0, steps: int = 140) -> np.ndarray:
-    """Return when each moment comes to a page that sees all at once, s; one of them it takes late."""
+    """Return when, s, each moment comes to a page without delay; one of them it takes late."""
     env = get("drive")
     game = Game(
         env,

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/viewing/web/record.py and puffervec/viewing/web/observed.py: what is kept of an episode,
-beside what the env did.
+"""puffervec/viewing/web/record.py and puffervec/viewing/web/observed.py: what is kept of an
+episode, beside what the env did.
 """
 
 from __future__ import annotations

@@ -173,8 +173,10 @@ def test_things_that_overlap_are_kept_apart(browser: Browser, tmp_path: Path, da
         browser, tmp_path, play(env, {"episode_length": 5}, RandomActor(0), seed=0), dark=dark
     )
     script = """(() => {
-        const canvas = document.querySelector(".stage"), {width, height} = canvas, scale = Math.min(width, height) / 10;
-        const at = (x) => canvas.getContext("2d").getImageData(Math.round(width / 2 + (x - 5) * scale), height / 2, 1, 1).data;
+        const canvas = document.querySelector(".stage"), {width, height} = canvas;
+        const scale = Math.min(width, height) / 10, picture = canvas.getContext("2d");
+        const at = (x) => picture.getImageData(
+            Math.round(width / 2 + (x - 5) * scale), height / 2, 1, 1).data;
         return Array.from({length: 101}, (_, i) => [...at(3.6 + i * 0.04)]);
     })()"""
     colours = np.array(page.eval(script))
@@ -241,8 +243,10 @@ def test_the_ring_of_the_chosen_agent_is_around_it(browser: Browser, tmp_path: P
         "one.dispatchEvent(new Event('change')); })()"
     )
     script = """(() => {
-        const canvas = document.querySelector(".stage"), {width, height} = canvas, scale = Math.min(width, height) / 10;
-        const at = (x) => canvas.getContext("2d").getImageData(Math.round(width / 2 + x * scale), height / 2, 1, 1).data;
+        const canvas = document.querySelector(".stage"), {width, height} = canvas;
+        const scale = Math.min(width, height) / 10, picture = canvas.getContext("2d");
+        const at = (x) => picture.getImageData(
+            Math.round(width / 2 + x * scale), height / 2, 1, 1).data;
         return Array.from({length: 101}, (_, i) => [...at(i * 0.04)]);
     })()"""
     colours = np.array(page.eval(script))[:, :3]

@@ -52,7 +52,10 @@ void CLOSE(Env_* env) { env->tick = -1; }
 """
 # n is neither first nor last.
 LOG = "struct Log { float score; float n; float episode_length; };"
-MEMBERS = "int num_agents; int limit; int tick; float gain; float bonus; unsigned int rng; struct Log log;"
+MEMBERS = (
+    "int num_agents; int limit; int tick; float gain; float bonus; unsigned int rng; "
+    "struct Log log;"
+)
 INI = """
 [env]
 num_envs = 64     ; copies in a class of 3.0

@@ -243,7 +243,8 @@ def test_an_init_that_fails_is_a_config_error(tmp_path: Path, setup: str, words:
 def test_action_masks_of_4(tmp_path: Path) -> None:
     folder = dice.write(
         tmp_path, 4, more="#define MY_ACTION_MASK 3",
-        fault="for (int a = 0; a < env->num_agents; a++) env->action_mask[3 * a + 2] = env->tick % 2;",
+        fault="for (int a = 0; a < env->num_agents; a++) "
+        "env->action_mask[3 * a + 2] = env->tick % 2;",
     )  # fmt: skip
     header = folder / "dice.h"
     header.write_text(
@@ -453,7 +454,8 @@ def test_assets_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.Mo
     """As if the program ran at the root of the env's repository."""
     folder = dice.write(
         tmp_path / "repository", 4,
-        setup='FILE* file = fopen("resources/dice.txt", "r"); env->bonus = fgetc(file); fclose(file);',
+        setup='FILE* file = fopen("resources/dice.txt", "r"); env->bonus = fgetc(file); '
+        'fclose(file);',
     )  # fmt: skip
     assets = tmp_path / "repository" / "resources"
     assets.mkdir()
@@ -477,7 +479,8 @@ def test_an_env_may_have_headers_of_any_name(tmp_path: Path, name: str) -> None:
 def test_settings_that_are_lists_and_texts(tmp_path: Path) -> None:
     folder = dice.write(
         tmp_path, 5, ini="names = left, right\ncurve = 1, 2.5, 4\nfile = 'a b'",
-        setup='DictItem* item = dict_find(kwargs, "curve"); env->bonus = item->values[item->len - 1] '
+        setup='DictItem* item = dict_find(kwargs, "curve"); '
+        'env->bonus = item->values[item->len - 1] '
         '+ dict_get(kwargs, "curve") + (dict_get_str(kwargs, "file")[2] == \'b\') * 100;',
     )  # fmt: skip
     native = puffervec.ocean(folder)

@@ -16,7 +16,8 @@ from puffervec.wings.ocean import ini
 def test_comments_quotes_and_lists(tmp_path: Path) -> None:
     path = tmp_path / "x.ini"
     path.write_text(
-        "# first\n[env]\nsteps = 90_000 ; many\nname = 'a # b'\n[sweep.env.x]\nmin=1\nlong = 1,\n   2\n"
+        "# first\n[env]\nsteps = 90_000 ; many\nname = 'a # b'\n"
+        "[sweep.env.x]\nmin=1\nlong = 1,\n   2\n"
     )
     assert ini.read(path) == {
         "env": {"steps": "90_000", "name": "a # b"},

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/wings/ocean/mapping.py: every key of PufferLib's .ini files is mapped or has a reason."""
+"""puffervec/wings/ocean/mapping.py: each key of PufferLib's .ini files is mapped or explained."""
 
 from __future__ import annotations
 

@@ -143,7 +143,8 @@ class Sorts(MLPPolicy):
         (
             "arena",
             {"kind": f"{__name__}:Sorts"},
-            r"(?s)plan is arena: these operations have no rule .*aten.sort.default at sort .*test_runs.py",
+            r"(?s)plan is arena: these operations have no rule .*aten.sort.default at sort .*"
+            r"test_runs.py",
         ),
     ],
 )

@@ -99,7 +99,8 @@ def test_layers_in_train_mode_say_what_to_do(layer: nn.Module, words: str) -> No
     net = nn.Sequential(nn.Linear(2, 2), layer)
     with pytest.raises(
         PlanError,
-        match=rf"^Sequential is in train mode, in which .*{words}[^\n]* has no plan: call .eval\(\)",
+        match=rf"^Sequential is in train mode, in which .*{words}[^\n]* has no plan: "
+        r"call .eval\(\)",
     ):
         trace(net, (torch.ones(3, 2),))
     assert trace(net.eval(), (torch.ones(3, 2),)).graph.unplanned == []

@@ -62,7 +62,8 @@ def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "[1]", "\xff", '{"format": "puffervec profile 2"}', '{"format": "puffervec profile 1"}',
+    ["", "{}", "[1]", "\xff", '{"format": "puffervec profile 2"}',
+     '{"format": "puffervec profile 1"}',
      '{"format": "puffervec profile 1", "about": {}, "latencies": [{"name": "a"}], "sweep": null}',
      '{"format": "puffervec profile 1", "about": {}, "latencies": [], "sweep": {"knob": "a", '
      '"values": [1], "points": []}}'],
@@ -127,8 +128,9 @@ def test_what_has_nothing_in_common_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after", "apart"),
-    [((1.0, math.nan), (1.0, math.nan), 0.0), ((1.0,), (math.nan,), math.inf), ((math.inf,), (math.inf,), 0.0),
-     ((1.0, 2.0), (1.0,), math.inf), ((-1.0, 2.0), (1.0, 2.0), 2.0)],
+    [((1.0, math.nan), (1.0, math.nan), 0.0), ((1.0,), (math.nan,), math.inf),
+     ((math.inf,), (math.inf,), 0.0), ((1.0, 2.0), (1.0,), math.inf),
+     ((-1.0, 2.0), (1.0, 2.0), 2.0)],
 )  # fmt: skip
 def test_differences_of_actions(
     before: tuple[float, ...], after: tuple[float, ...], apart: float

@@ -135,8 +135,9 @@ def test_the_phases_of_a_device_are_in_the_real_turn(small: Make) -> None:
 
 @pytest.mark.parametrize(
     ("knob", "value", "section", "key", "found"),
-    [("horizon", 16, "train", "horizon", 16), ("envs", 6, "vec", "num_envs", 6), ("agents", 8, "vec", "num_envs", 8),
-     ("batch", 8, "vec", "num_envs", 16), ("layers", 3, "policy", "hidden", (8, 8, 8))],
+    [("horizon", 16, "train", "horizon", 16), ("envs", 6, "vec", "num_envs", 6),
+     ("agents", 8, "vec", "num_envs", 8), ("batch", 8, "vec", "num_envs", 16),
+     ("layers", 3, "policy", "hidden", (8, 8, 8))],
 )  # fmt: skip
 def test_knobs_of_a_loop(
     knob: str, value: int, section: str, key: str, found: object, small: Make
@@ -255,7 +256,8 @@ def test_callables_take_knobs_and_settings() -> None:
 
 @pytest.mark.parametrize(
     ("target", "words"),
-    [(f"{__name__}:none", "has no 'none'"), ("nowhere:f", "nowhere"), (f"{__name__}:HOST", "is set: must be a function"),
+    [(f"{__name__}:none", "has no 'none'"), ("nowhere:f", "nowhere"),
+     (f"{__name__}:HOST", "is set: must be a function"),
      (f"{__name__}:broken", "ValueError: no weights"), (f"{__name__}:Waiting", "--set NAME=VALUE")],
 )  # fmt: skip
 def test_callables_that_cannot_be_profiled(target: str, words: str) -> None:
@@ -266,7 +268,7 @@ def test_callables_that_cannot_be_profiled(target: str, words: str) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_the_phases_on_a_gpu(small: Make) -> None:
-    """Each phase has a time on the device beside its wall time; graphs are captured in the warm-up."""
+    """Each phase has a device time and a wall time; graphs are captured in the warm-up."""
     config = small("tag_grid", train={"device": "cuda", "update_epochs": 1})
     whole, *phases = profiling.profile_loop(config, Timing(3, 3), StopSignals())
     by_name = {phase.name: phase for phase in phases}

@@ -135,17 +135,21 @@ def filled(x: Tensor, value: Tensor) -> None:
 
 
 USUAL: dict[str, tuple[Callable[[], Callable[[], object]], list[str]]] = {
-    "attention": (lambda: functools.partial(nn.TransformerEncoderLayer(8, 2, batch_first=True), torch.zeros(2, 3, 8)), []),
+    "attention": (lambda: functools.partial(nn.TransformerEncoderLayer(8, 2, batch_first=True),
+                                            torch.zeros(2, 3, 8)), []),
     "lstm": (lambda: functools.partial(nn.LSTM(4, 4), torch.zeros(2, 3, 4)), []),
     "gru": (lambda: functools.partial(nn.GRU(4, 4), torch.zeros(2, 3, 4)), []),
     "convolution": (lambda: functools.partial(nn.Conv2d(3, 4, 3), torch.zeros(2, 3, 8, 8)), []),
-    "distribution": (lambda: lambda: Categorical(logits=torch.zeros(4, 3), validate_args=False).sample(), []),
+    "distribution": (
+        lambda: lambda: Categorical(logits=torch.zeros(4, 3), validate_args=False).sample(), []
+    ),
     "distribution, checked": (
         # Torch.compile turns the default off
         lambda: lambda: Categorical(logits=torch.zeros(4, 3), validate_args=True),
         ["aten::_local_scalar_dense"],
     ),
-    "gradients": (lambda: functools.partial(torch.enable_grad()(nn.Linear(4, 4).forward), torch.zeros(2, 4)), []),
+    "gradients": (lambda: functools.partial(torch.enable_grad()(nn.Linear(4, 4).forward),
+                                            torch.zeros(2, 4)), []),
     "cuda()": (lambda: torch.zeros(4, device="cpu").cuda, ["aten::_to_copy"]),
     "a new number": (lambda: lambda: torch.tensor(1.0, device="cuda"), ["aten::_to_copy"]),
     "as_tensor": (lambda: lambda: torch.as_tensor(np.zeros(4), device="cuda"), ["aten::_to_copy"]),

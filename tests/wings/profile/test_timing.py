@@ -161,11 +161,14 @@ def test_operations_copies_and_waits_are_counted() -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("cudaLaunchKernel", "launches"), ("cuLaunchKernelEx", "launches"), ("cudaGraphLaunch_v10000", "launches"),
-        ("cudaLaunchKernelExC_v11060", "launches"), ("cudaStreamSynchronize", "synchronisations"),
-        ("cudaDeviceSynchronize", "synchronisations"), ("Memcpy DtoH (Device -> Pageable)", "copies"),
-        ("[CUDA memcpy DtoH]", "copies"), ("[CUDA memcpy Device-to-Host]", "copies"), ("[CUDA memcpy HtoD]", None),
-        ("Memcpy DtoD (Device -> Device)", None), ("cudaMemcpyAsync", None), ("cudaMalloc", None), ("aten::mm", None),
+        ("cudaLaunchKernel", "launches"), ("cuLaunchKernelEx", "launches"),
+        ("cudaGraphLaunch_v10000", "launches"), ("cudaLaunchKernelExC_v11060", "launches"),
+        ("cudaStreamSynchronize", "synchronisations"),
+        ("cudaDeviceSynchronize", "synchronisations"),
+        ("Memcpy DtoH (Device -> Pageable)", "copies"), ("[CUDA memcpy DtoH]", "copies"),
+        ("[CUDA memcpy Device-to-Host]", "copies"), ("[CUDA memcpy HtoD]", None),
+        ("Memcpy DtoD (Device -> Device)", None), ("cudaMemcpyAsync", None), ("cudaMalloc", None),
+        ("aten::mm", None),
     ],
 )  # fmt: skip
 def test_names_of_cuda_are_told_apart(name: str, kind: str | None) -> None:

@@ -157,7 +157,10 @@ def test_too_few_cpus_are_named(
     machines_there += [node("a", 4), node("b", 2)]
     monkeypatch.setattr(cluster, "placement_group", placed)
     section = RaySection(address="auto", hosts=2, cpus=2 if enough else 3, wait_s=0.0)
-    words = rf"ray.hosts is 2: the cluster had no room for 2 of {section.cpus} CPUs .*\(its CPUs: at a 4, at b 2; others"
+    words = (
+        rf"ray.hosts is 2: the cluster had no room for 2 of {section.cpus} CPUs .*"
+        r"\(its CPUs: at a 4, at b 2; others"
+    )
     with pytest.raises(ConfigError, match=words):
         cluster.Cluster(section, 2)
 
@@ -467,9 +470,11 @@ def test_hosts_begin_again_by_themselves_and_end_with_the_cluster(
     monkeypatch.setattr("ray.kill", lambda actor: ended.append("kill"))
     monkeypatch.setattr("ray.shutdown", lambda: ended.append("shutdown"))
     monkeypatch.setattr(cluster, "remove_placement_group", lambda group: ended.append("remove"))
-    monkeypatch.setattr(cluster, "PlacementGroupSchedulingStrategy", lambda group, placement_group_bundle_index: (
-        placement_group_bundle_index
-    ))  # fmt: skip
+    monkeypatch.setattr(
+        cluster,
+        "PlacementGroupSchedulingStrategy",
+        lambda group, placement_group_bundle_index: placement_group_bundle_index,
+    )
     setup = HostSetup(small("cartpole"), {}, False, "exact", "", "", 0)
     made.start(setup)
     wanted = {"num_cpus": 2, "max_restarts": -1, "max_task_retries": -1}
@@ -539,8 +544,8 @@ def test_an_actor_fetches_its_outfit_once_and_closes_what_it_made(
 @pytest.mark.usefixtures("no_cluster")
 @pytest.mark.parametrize(
     ("address", "hosts", "cpus", "wanted"),
-    [("local", 3, 0, 2), ("local", 3, 4, 4), ("local", 9, 0, 1), ("ray://127.0.0.1:1", 3, 0, None), ("auto", 3, 0, None),
-     ("127.0.0.1:port", 3, 0, None), (":1", 3, 0, None)],
+    [("local", 3, 0, 2), ("local", 3, 4, 4), ("local", 9, 0, 1), ("ray://127.0.0.1:1", 3, 0, None),
+     ("auto", 3, 0, None), ("127.0.0.1:port", 3, 0, None), (":1", 3, 0, None)],
 )  # fmt: skip
 def test_a_ray_of_ones_own_has_room_for_the_hosts_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch, address: str, hosts: int, cpus: int, wanted: int | None

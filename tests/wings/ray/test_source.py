@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Orders, back-pressure, lag, deaths (puffervec/wings/ray/source.py), with hosts that a test plays."""
+"""Orders, back-pressure, lag, deaths (puffervec/wings/ray/source.py); the tests play the hosts."""
 
 from __future__ import annotations
 
@@ -231,8 +231,8 @@ def test_hosts_come_and_go() -> None:
 
 
 def test_lives_of_a_second_beginning_have_seeds_of_their_own_from_the_first_on() -> None:
-    """Envs of each incarnation begin a stride after those of the one before, whichever host it is of; none
-    has another's seed.
+    """Envs of each incarnation begin a stride after those of the one before, whichever host it is
+    of; none has another's seed.
     """
     fake = Fake()
     source = source_of(fake, hosts=3, ahead=1)

@@ -34,7 +34,7 @@ from tests.wings.sharded.split import TOLERANCE, far, gradients, numbers
 
 
 class Residual(nn.Module):
-    """What users write: functions, operators, a skip, a weight of its own, squeeze and excitation."""
+    """A block as users write it: functions, operators, a skip, a weight, squeeze and excitation."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -54,15 +54,16 @@ class Residual(nn.Module):
 
 def nature(last: int = 7) -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(3, 8, 8, 4), nn.ReLU(inplace=True), nn.Conv2d(8, 8, 4, 2), nn.ReLU(inplace=True), nn.Conv2d(8, 8, 3),
-        nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(8 * 7 * last, 5),
+        nn.Conv2d(3, 8, 8, 4), nn.ReLU(inplace=True), nn.Conv2d(8, 8, 4, 2), nn.ReLU(inplace=True),
+        nn.Conv2d(8, 8, 3), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(8 * 7 * last, 5),
     )  # fmt: skip
 
 
 def pooled() -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.SiLU(), nn.MaxPool2d(3, 2, 1), Residual(8), Residual(8),
-        nn.AvgPool2d(2), nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(8, 5),
+        nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.SiLU(), nn.MaxPool2d(3, 2, 1),
+        Residual(8), Residual(8), nn.AvgPool2d(2), nn.AdaptiveMaxPool2d(1), nn.Flatten(),
+        nn.Linear(8, 5),
     )  # fmt: skip
 
 

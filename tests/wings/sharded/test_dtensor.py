@@ -60,7 +60,8 @@ def torchrun(*args: str) -> subprocess.CompletedProcess[str]:
     ]
     return subprocess.run(
         [*command, "-m", "tests.wings.sharded.mesh_job", *args],
-        cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=120,
+        cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
+        timeout=120,
     )  # fmt: skip
 
 

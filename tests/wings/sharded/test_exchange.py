@@ -37,8 +37,9 @@ QUICK: list[tuple[int, int, Any, int, int, int]] = [
     (3, 2, 1, 1, 1, 15),
     (1, 3, 0, 1, 1, 13),  # some columns are seen by no window
 ]
-KERNELS = [(1, 1, 0, 1), (3, 1, 1, 1), (3, 1, 0, 1), (5, 1, 2, 1), (7, 1, 3, 1), (9, 1, 4, 1), (3, 2, 1, 1), (7, 2, 3, 1),
-           (2, 2, 0, 1), (4, 4, 0, 1), (4, 2, 1, 1), (1, 3, 0, 1), (3, 1, 2, 2), (5, 2, 4, 2), (4, 1, "same", 1)]  # fmt: skip
+KERNELS = [(1, 1, 0, 1), (3, 1, 1, 1), (3, 1, 0, 1), (5, 1, 2, 1), (7, 1, 3, 1), (9, 1, 4, 1),
+           (3, 2, 1, 1), (7, 2, 3, 1), (2, 2, 0, 1), (4, 4, 0, 1), (4, 2, 1, 1), (1, 3, 0, 1),
+           (3, 1, 2, 2), (5, 2, 4, 2), (4, 1, "same", 1)]  # fmt: skip
 TABLE = [
     (*kernel, groups, width) for kernel in KERNELS for groups in (1, 2, 4) for width in (16, 21)
 ]
@@ -47,7 +48,7 @@ TABLE = [
 def _convolution(
     kernel: int, stride: int, padding: Any, dilation: int, groups: int
 ) -> tuple[Any, Any, Any]:
-    """The layer in one process and on ranks, and its parameters; the height has sizes of its own."""
+    """The layer in one process and on ranks, and its parameters; the height has other sizes."""
     pads = padding if isinstance(padding, str) else (1, padding)
     settings = (1, stride), pads, (1, dilation), groups
     return (

@@ -84,7 +84,8 @@ def test_ranks_over_nccl_are_one_process() -> None:
     ]
     found = subprocess.run(
         [sys.executable, *torchrun, "-m", "tests.wings.sharded.mesh_job"],
-        cwd=ROOT, env={**os.environ, "SHARDED_DEVICE": "cuda"}, capture_output=True, text=True, timeout=300,
+        cwd=ROOT, env={**os.environ, "SHARDED_DEVICE": "cuda"}, capture_output=True, text=True,
+        timeout=300,
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
     assert max(json.loads(found.stdout.splitlines()[-1]).values()) < 1e-10

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/wings/sweep/study.py: several processes and one study, in files and as with a server."""
+"""puffervec/wings/sweep/study.py: several processes share a study, in files and on a server."""
 
 from __future__ import annotations
 

@@ -33,8 +33,9 @@ SAVING = {
 
 def of_policy(lr: Any, dims: list[int], clip: float, **more: Any) -> Tables:
     return {
-        "to_train": True, "algorithm": "A2C", "vf_loss_coeff": 1, "entropy_coeff": 0.05, "clip_grad_norm": True,
-        "max_grad_norm": clip, "normalize_advantage": False, "normalize_return": False, "gamma": 0.98, "lr": lr,
+        "to_train": True, "algorithm": "A2C", "vf_loss_coeff": 1, "entropy_coeff": 0.05,
+        "clip_grad_norm": True, "max_grad_norm": clip, "normalize_advantage": False,
+        "normalize_return": False, "gamma": 0.98, "lr": lr,
         "model": {"type": "fully_connected", "fc_dims": dims, "model_ckpt_filepath": ""}, **more,
     }  # fmt: skip
 
@@ -46,16 +47,19 @@ def continuous(
     return {
         "name": "tag_continuous",
         "env": {
-            "num_taggers": taggers, "num_runners": 100, "grid_length": 20, "episode_length": steps, "max_acceleration": 0.1,
-            "min_acceleration": -0.1, "max_turn": turn, "min_turn": -turn, "num_acceleration_levels": levels,
-            "num_turn_levels": levels, "skill_level_runner": 1, "skill_level_tagger": 1, "max_speed": 1.0, "seed": 274880,
-            "use_full_observation": False, "runner_exits_game_after_tagged": True, "num_other_agents_observed": 10,
-            "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": -10.0, "step_penalty_for_tagger": -0.0,
-            "step_reward_for_runner": 0.0, "edge_hit_penalty": -0.0, "end_of_game_reward_for_runner": 1.0,
-            "tagging_distance": 0.02,
+            "num_taggers": taggers, "num_runners": 100, "grid_length": 20, "episode_length": steps,
+            "max_acceleration": 0.1, "min_acceleration": -0.1, "max_turn": turn, "min_turn": -turn,
+            "num_acceleration_levels": levels, "num_turn_levels": levels, "skill_level_runner": 1,
+            "skill_level_tagger": 1, "max_speed": 1.0, "seed": 274880,
+            "use_full_observation": False, "runner_exits_game_after_tagged": True,
+            "num_other_agents_observed": 10, "tag_reward_for_tagger": 10.0,
+            "tag_penalty_for_runner": -10.0, "step_penalty_for_tagger": -0.0,
+            "step_reward_for_runner": 0.0, "edge_hit_penalty": -0.0,
+            "end_of_game_reward_for_runner": 1.0, "tagging_distance": 0.02,
         },
         "trainer": {"num_envs": envs, "num_episodes": 500, "train_batch_size": batch},
-        "policy": {"runner": of_policy(0.005, [256, 256], 0.5), "tagger": of_policy(lr, [256, 256], 0.5)},
+        "policy": {"runner": of_policy(0.005, [256, 256], 0.5),
+                   "tagger": of_policy(lr, [256, 256], 0.5)},
         "saving": SAVING,
     }  # fmt: skip
 
@@ -63,10 +67,12 @@ def continuous(
 GRID: Tables = {
     "name": "tag_gridworld",
     "env": {
-        "num_taggers": 4, "grid_length": 100, "episode_length": 100, "seed": 20, "wall_hit_penalty": 0.1,
-        "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": 5.0, "step_cost_for_tagger": 0.01,
+        "num_taggers": 4, "grid_length": 100, "episode_length": 100, "seed": 20,
+        "wall_hit_penalty": 0.1, "tag_reward_for_tagger": 10.0, "tag_penalty_for_runner": 5.0,
+        "step_cost_for_tagger": 0.01,
     },
-    "trainer": {"num_envs": 2000, "num_episodes": 20_000, "train_batch_size": 200_000, "env_backend": "numba"},
+    "trainer": {"num_envs": 2000, "num_episodes": 20_000, "train_batch_size": 200_000,
+                "env_backend": "numba"},
     "policy": {"shared": of_policy(0.001, [32, 32], 3)},
     "saving": SAVING,
 }  # fmt: skip

@@ -101,7 +101,7 @@ def nices() -> str:
 def test_a_click_gets_a_share_and_what_nobody_asked_for_gets_what_is_idle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In each sense that Linux has: the process within its session, and the session among others."""
+    """In both senses of Linux: the process in its session, and the session among others."""
     script = """
 import os, pathlib, sys, time
 session = pathlib.Path("/proc/self/autogroup")
@@ -166,7 +166,8 @@ def test_a_replay_under_way_that_somebody_asks_for_begins_again_with_a_share(
     scripted(
         monkeypatch,
         "import os, sys, time\nopen(sys.argv[1] + '.log', 'a').write('x')\n"
-        f"if os.environ['NICE'] == '{AUTO_NICE}': time.sleep(1000)\nopen(sys.argv[1], 'w').write('x')",
+        f"if os.environ['NICE'] == '{AUTO_NICE}': time.sleep(1000)\n"
+        "open(sys.argv[1], 'w').write('x')",
     )
     jobs = Jobs(tmp_path)
 

@@ -42,8 +42,8 @@ class NumberStream {
         return values;
     }
 
-    // Read a column of numbers times 10 ** exponent, NaN for missing ones. The first argument is [runs] or [runs,
-    // number].
+    // Read a column of numbers times 10 ** exponent, NaN for missing ones. The first argument is
+    // [runs] or [runs, number].
     column([runs, alike], count, exponent) {
         const values = new Float64Array(count).fill(NaN);
         const stored = alike === undefined ? this.differences(count) : null;

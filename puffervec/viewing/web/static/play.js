@@ -101,9 +101,8 @@ class PlayPage {
         this.socket.addEventListener("message", (event) => this.heard(JSON.parse(event.data)));
         this.socket.addEventListener("close", () => {
             this.state = "gone";
-            this.words.textContent =
-                this.trouble ||
-                "No connection: the command has ended, or the connection was lost. Reload this page.";
+            const lost = "the command has ended, or the connection was lost";
+            this.words.textContent = this.trouble || `No connection: ${lost}. Reload this page.`;
             this.show();
         });
     }
@@ -123,8 +122,8 @@ class PlayPage {
         if (result) {
             this.state = "over";
             this.release();
-            this.words.textContent =
-                `${this.happened} It is over. The policy has played the same agent in the same episode.`.trim();
+            const played = "The policy has played the same agent in the same episode.";
+            this.words.textContent = `${this.happened} It is over. ${played}`.trim();
             this.showScore(result.you, result.policy);
             this.show();
         }

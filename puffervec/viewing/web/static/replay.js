@@ -248,8 +248,9 @@ class ReplayPage {
 
     fragment() {
         const {chosen} = this.stage,
+            {step} = this.player,
             agent = chosen ? {agent: labelOf(chosen)} : {};
-        return `#${new URLSearchParams({episode: this.number + 1, step: this.player.step, ...agent})}`;
+        return `#${new URLSearchParams({episode: this.number + 1, step, ...agent})}`;
     }
 
     // Write the current moment to the address after a pause: browsers limit how often it may

@@ -74,11 +74,10 @@ class ReportPage {
         const commit = start.git
             ? `${start.git.commit}${start.git.changed ? ", with changes" : ""}`
             : "";
+        const steps = shortNumber(last.step),
+            updates = shortNumber(last.update);
         const facts = [
-            [
-                "trained",
-                `${shortNumber(last.step)} agent-steps in ${duration(last.elapsed_s)}, ${shortNumber(last.update)} updates`,
-            ],
+            ["trained", `${steps} agent-steps in ${duration(last.elapsed_s)}, ${updates} updates`],
             [
                 "evaluated",
                 `checkpoint ${checkpointWords(evaluation.checkpoint)}, seed ${evaluation.seed}`,

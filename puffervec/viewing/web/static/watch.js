@@ -235,7 +235,8 @@ class WatchPage {
     showRuns() {
         const {runs, folders} = this.state;
         if (!runs.length) {
-            const words = `There is no run in ${folders.join(", ")} yet: runs appear here when they begin.`;
+            const where = folders.join(", "),
+                words = `There is no run in ${where} yet: runs appear here when they begin.`;
             this.runsPlace.replaceChildren(
                 element("p", {class: "soft none"}, folders.length ? words : ""),
             );
@@ -404,8 +405,11 @@ class WatchPage {
     // Describe what a job is doing, or what it waits for.
     jobWords(job) {
         const {runs, jobs} = this.state,
-            what = ({kind, part, checkpoint}) =>
-                `${kind === "eval" ? "evaluation" : "replay"}${part ? ` of ${part}` : ""}, checkpoint ${checkpointWords(checkpoint)}`;
+            what = ({kind, part, checkpoint}) => {
+                const name = kind === "eval" ? "evaluation" : "replay",
+                    of = part ? ` of ${part}` : "";
+                return `${name}${of}, checkpoint ${checkpointWords(checkpoint)}`;
+            };
         if (job.state === "working") {
             const words = job.phase ? `${job.phase}, ${Math.round(100 * job.share)} %` : "starting";
             return [
@@ -421,10 +425,12 @@ class WatchPage {
         );
         const first = before.find(({state}) => state === "working") || before[0],
             more = before.length - 1;
-        const whose = first && first.run !== job.run ? ` of ${runs[first.run].name}` : "";
-        return [
-            `${what(job)}: ${first ? `waits for the ${what(first)}${whose}${more > 0 ? `, and ${more} more` : ""}` : "waits"}`,
-        ];
+        if (!first) {
+            return [`${what(job)}: waits`];
+        }
+        const whose = first.run !== job.run ? ` of ${runs[first.run].name}` : "",
+            others = more > 0 ? `, and ${more} more` : "";
+        return [`${what(job)}: waits for the ${what(first)}${whose}${others}`];
     }
 
     // Show the newest replay of what was last asked for. A replay that the user plays stays until
@@ -454,7 +460,8 @@ class WatchPage {
     showReplay(job) {
         this.newerPlace.replaceChildren();
         this.shownJob = job.number;
-        const words = `checkpoint ${checkpointWords(job.checkpoint)}${job.part ? `, ${job.part}` : ""}`;
+        const part = job.part ? `, ${job.part}` : "",
+            words = `checkpoint ${checkpointWords(job.checkpoint)}${part}`;
         const frame = element("iframe", {
             class: "replay",
             src: `jobs/${job.number}`,
