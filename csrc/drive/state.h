@@ -280,6 +280,7 @@ typedef struct drive_env {
     uint32_t slots;   // scenes in it
     uint32_t rows;    // rows assigned to agents; the rest is padding
     uint32_t over;    // the next turn fills a new bundle
+    uint64_t poked;   // seed ^ drive_bundle_seed; states that older versions saved have 0 here
 } drive_env;
 
 // The values of one axis of the model from which actions choose (actions.c).

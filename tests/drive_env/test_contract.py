@@ -54,13 +54,6 @@ class DriveContract(EnvContract):
             pytest.skip("experts read no actions, so none is invalid")
         super().test_random_steps_stay_in_bounds(vec)
 
-    def test_the_state_of_another_env_brings_its_trajectory(
-        self, pair: tuple[VectorEnv, VectorEnv]
-    ) -> None:
-        if self.settings.get("traffic_kinds"):
-            pytest.skip("kinds of drivers are drawn from the seed, which poke leaves (state.md)")
-        super().test_the_state_of_another_env_brings_its_trajectory(pair)
-
 
 QUICK = next(number for number, settings in enumerate(COVERING) if settings.get("others") == "idm")
 for number, chosen in enumerate(COVERING):

@@ -230,6 +230,29 @@ def test_a_seed_has_the_same_bytes_and_a_saved_env_goes_on(world: Path) -> None:
         assert play(vec, 0, 17) != before
 
 
+def test_a_state_brings_its_drivers_until_the_next_bundle(world: Path) -> None:
+    with make_env(world, **{**MIXED, "resample_steps": 40}) as vec:
+        vec.reset(3)
+        play(vec, 0, 17)  # into the second episode
+        state = vec.peek(0)
+        after = play(vec, 17, 30)  # into the third
+        vec.reset(4)
+        own = vec.peek(0)["bundle_seed"]
+        play(vec, 0, 9)
+        vec.poke(0, {**state, "bundle_seed": own})
+        assert play(vec, 17, 30) != after
+        vec.poke(0, state)
+        assert play(vec, 17, 30) == after
+        saved = vec.save()
+        rest = play(vec, 30, 36)
+        vec.load(saved)
+        vec.recv()
+        assert play(vec, 30, 36) == rest
+        assert vec.peek(0)["bundle_seed"] == state["bundle_seed"] != own
+        play(vec, 36, 42)  # into the next bundle
+        assert vec.peek(0)["bundle_seed"] == own
+
+
 def played(path: Path, **settings: Any) -> tuple[list[bytes], list[bytes]]:
     with make_env(path, **settings) as vec:
         vec.reset(3)

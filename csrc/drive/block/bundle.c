@@ -384,6 +384,7 @@ int drive_bundle_fill(drive_turn* turn, int goes_on) {
     const uint64_t kept = turn->layout->slots_offset + env->slots * sizeof(drive_slot);
     memset((uint8_t*)env + kept, 0, turn->layout->env_bytes - kept);
     env->rows = 0;
+    env->poked = 0;
     if (env->task >= 0) {
         int code = fill_task(turn, &tables);
         if (code)

@@ -172,6 +172,7 @@ int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
     X(int32_t, PV_I32, slot_clock, "", -1.0f, 1e9f, slots) \
     X(uint64_t, PV_U64, episode, "", 0.0f, 1e9f, one) \
     X(uint64_t, PV_U64, drawn, "", 0.0f, 1e15f, one) \
+    X(uint64_t, PV_U64, bundle_seed, "", 0.0f, 0x1p64f, one) \
     X(uint32_t, PV_U32, step, "", 0.0f, 1e9f, one) \
     X(float, PV_F32, model_acceleration, "m/s^2", -1e4f, 1e4f, motion) \
     X(float, PV_F32, model_lateral, "m/s^2", -1e7f, 1e7f, motion) \
@@ -328,6 +329,7 @@ int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
     }
     *view.episode = turn.state->episode;
     *view.drawn = turn.state->drawn;
+    *view.bundle_seed = drive_bundle_seed(turn.state);
     *view.step = turn.state->step;
     show_judged(&turn, &view);
 #define SHOW(type, code, name, unit, low, high) \
@@ -590,6 +592,7 @@ int drive_take_state(drive_turn* turn, const uint8_t* in) {
     }
     turn->state->episode = *view.episode;
     turn->state->drawn = *view.drawn;
+    turn->state->poked = turn->state->seed ^ *view.bundle_seed;
     turn->state->step = *view.step;
     take_judged(turn, &view);
 #define TAKE(type, code, name, unit, low, high) \

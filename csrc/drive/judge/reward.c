@@ -7,8 +7,8 @@
 // reward_<name>, the same for all; or, for terms that have a range, they are drawn uniformly from
 // it for each agent and episode, and shown to the agent
 // ("conditioned" rewards: Cusumano-Towner et al., "Robust Autonomy Emerges from Self-Play", 2025,
-// section 3). Draws are keyed by the env's seed, the bundle, the turn in which the episode starts,
-// and the row.
+// section 3). Draws are keyed by the bundle's seed, its number, the turn in which the episode
+// starts, and the row.
 #include "drive/judge/reward.h"
 
 #include "contract/base.h"
@@ -78,7 +78,7 @@ void drive_draw_weights(const drive_turn* turn, uint32_t row) {
         weights[t] = fixed[t];
         if (!(layout->conditioned >> t & 1) || !turn->config->draw_rewards)
             continue;
-        float share = pv_rng_f32(env->seed, env->episode, env->step,
+        float share = pv_rng_f32(drive_bundle_seed(env), env->episode, env->step,
                                  FIRST_DRAW + row * DRIVE_REWARD_COUNT + t);
         weights[t] = layout->ranges[t][0] + share * (layout->ranges[t][1] - layout->ranges[t][0]);
     }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Kinds of drivers, and the driver that a follower has in an episode. A driver is drawn, and not
-// stored: a number that is keyed by the env's seed, the bundle, the turn in which the episode
+// stored: a number that is keyed by the bundle's seed, its number, the turn in which the episode
 // starts, and the follower, is the seed of all draws of this driver.
 //
 // Ordinary drivers differ as "varied" says. A hasty one is faster, keeps about half of the distance
@@ -93,8 +93,8 @@ drive_style drive_style_of(const drive_turn* turn, uint32_t k) {
     if (config->idm_agents &&
         drive_object_controlled(turn->block->context, &turn->scene, drive_follower_object(turn, k)))
         return style; // agents that IDM drives are plain
-    const uint64_t seed =
-        pv_rng_u64(env->seed, env->episode, turn->start, KIND_DRAWS + turn->slot->follower + k);
+    const uint64_t seed = pv_rng_u64(drive_bundle_seed(env), env->episode, turn->start,
+                                     KIND_DRAWS + turn->slot->follower + k);
     const pv_drive_kind* kind = draw_kind(turn, seed);
     style.seed = seed;
     style.speed = draw_from(kind->speed, seed, 1);

@@ -83,12 +83,13 @@ uint32_t drive_scene_agents(const pv_context* context, uint32_t scene_index) {
     return agents;
 }
 
-// Draws are keyed like those of the rewards: by the env's seed, the bundle, the turn in which the
-// episode starts, and the row. If no agent is left to the policy, it gets the one with the highest
-// draw.
+// Draws are keyed like those of the rewards: by the bundle's seed, its number, the turn in which
+// the episode starts, and the row. If no agent is left to the policy, it gets the one with the
+// highest draw.
 void drive_draw_traffic(const drive_turn* turn) {
     const drive_env* env = turn->state;
     const drive_agents* agents = &turn->agents;
+    const uint64_t seed = drive_bundle_seed(env);
     const float idm = turn->config->traffic_idm, both = idm + turn->config->traffic_log;
     const uint32_t first = turn->slot->row, end = first + turn->slot->count;
     uint32_t left = 0, last = first;
@@ -96,7 +97,7 @@ void drive_draw_traffic(const drive_turn* turn) {
     if (!turn->layout->traffic)
         return;
     for (uint32_t row = first; row < end; row++) {
-        const float share = pv_rng_f32(env->seed, env->episode, env->step, TRAFFIC_DRAWS + row);
+        const float share = pv_rng_f32(seed, env->episode, env->step, TRAFFIC_DRAWS + row);
         if (share >= both || turn->scene.objects[agents->object[row]].type != PV_VEHICLE) {
             left++;
             continue;

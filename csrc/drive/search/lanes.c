@@ -60,8 +60,8 @@ uint32_t drive_lane_segment_after(const drive_turn* turn,
         return DRIVE_NO_SEGMENT;
     uint32_t exit = 0;
     if (lane->exit_count > 1)
-        exit = pv_rng_below(turn->state->seed, turn->state->episode, step, draws + number,
-                            lane->exit_count);
+        exit = pv_rng_below(drive_bundle_seed(turn->state), turn->state->episode, step,
+                            draws + number, lane->exit_count);
     return scene->lanes[scene->links[lane->exits + exit]].first_segment;
 }
 
