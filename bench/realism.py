@@ -4,7 +4,6 @@
 
     python bench/realism.py --real DIR --real DIR     log, random, constant velocity, IDM, and the
                                                       driver that comes with the package
-    python bench/realism.py runs/NAME --real DIR      also a run
     python bench/realism.py --real DIR --drivers log,runs/A,runs/B/checkpoints/000001000000
 
 All vehicles, pedestrians and cyclists are driven that do not start at their goal, 32 times in each
@@ -46,7 +45,7 @@ def drivers_of(
     Raises:
         CheckpointError, ConfigError: there is no such driver; see `score.load_drivers`.
     """
-    names = [*options.drivers.split(","), *([str(options.run)] if options.run else [])]
+    names = options.drivers.split(",")
     drivers = {name: (baseline(name, SEED), config) for name in names if name in BASELINES}
     trained = ",".join(name for name in names if name not in BASELINES)
     loaded = score.load_drivers(trained, config, choose_device(options.device), False)
@@ -104,7 +103,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and return the exit status."""
     raw = argparse.RawDescriptionHelpFormatter
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
-    flags.add_argument("run", nargs="?", type=Path, help="another driver: run folder or checkpoint")
     folders = "folder with scenes of WOMD; may be given again"
     flags.add_argument("--real", action="append", required=True, help=folders)
     some = (

@@ -193,17 +193,11 @@ class SceneDrawing:
 
     def numbers(self, state: State) -> dict[str, float]:
         """Return shares of the agents; contacts and departures only if the settings count them."""
-        keys = {
-            "driving": "active",
-            "at goal": "reached",
-            "collided": "contacts",
-            "left the road": "departures",
-        }
-        return {
-            name: float((state[key][self.rows] > 0).mean())
-            for name, key in keys.items()
-            if key in state
-        }
+        keys = {"at goal": "reached", "collided": "contacts", "left the road": "departures"}
+        # An agent is in the scene until the step after its last one.
+        found = {"driving": (state["active"] > 0) & (state["ended"] == 0)}
+        found |= {name: state[key] > 0 for name, key in keys.items() if key in state}
+        return {name: float(of_rows[self.rows].mean()) for name, of_rows in found.items()}
 
     def actions(self, rows: NDArray[Any]) -> Mapping[str, NDArray[Any]]:
         """Return the actions in the units of the model's axes (csrc/drive/motion/actions.c)."""

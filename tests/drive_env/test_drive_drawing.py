@@ -270,6 +270,19 @@ def test_events_are_what_the_env_counts(metrics: int, ride: Any) -> None:
     assert {role: counted[role] for role in expected} == expected and counted["off-road"] > 3
 
 
+def test_an_agent_whose_row_has_ended_drives_no_longer(ride: Any) -> None:
+    """It is still in the scene, so the last moment of a film shows it at its goal."""
+    here = ride()
+    rows = np.flatnonzero(here.state["slot"] == 0)
+    assert here.drawing.numbers(here.state)["driving"] == 1 and len(rows) > 1
+    arrived = {name: here.state[name].copy() for name in ("reached", "ended")}
+    for values in arrived.values():
+        values[rows[0]] = 1
+    found = here.drawing.numbers({**here.state, **arrived})
+    assert found["driving"] == pytest.approx(1 - 1 / len(rows))
+    assert found["at goal"] == pytest.approx(1 / len(rows))
+
+
 @pytest.mark.parametrize("actions", ["discrete", "multi_discrete", "continuous"])
 @pytest.mark.parametrize("values", [(), ("steering=-0.3,0,0.2,0.1",)])
 def test_actions_mean_what_the_env_takes_them_for(
