@@ -107,7 +107,7 @@ def _workers(
     if split == "auto":
         alone = in_process or num_buffers == 1
         split = "workers" if alone else choose_split(given, num_envs, num_buffers)
-    own = num_buffers if split == "workers" else 1  # halves that have workers of their own
+    own = num_buffers if split == "workers" else 1  # halves with separate workers
     if in_process:
         if given not in ("auto", own):
             raise ConfigError(

@@ -101,7 +101,7 @@ class Turns:
             raise CallOrderError(
                 "an exception, such as Ctrl-C, interrupted a call of this vector env, and its "
                 "envs may be ahead of what was returned: call reset or async_reset for all envs "
-                "to go on"
+                "to continue"
             )
 
     def require_rows(self, half: int, verb: str) -> None:
@@ -357,7 +357,7 @@ class Turns:
     def raise_of_call(self, failed: Sequence[int]) -> NoReturn:
         """Raise the error of the first of the workers that failed in a call.
 
-        The vector env can go on after it.
+        The vector env stays usable.
         """
         errors = [self.failure(worker) for worker in dict.fromkeys(failed)]
         for worker in failed:

@@ -123,7 +123,7 @@ class VectorEnv:
         self.turns.state = [FORKED] * self.num_buffers
         self.workers.disown()
 
-    # ---- spaces (one object each, so that sampling and seeding go on) ----------------------------
+    # ---- spaces (one object each, so that sampling and seeding continue) -------------------------
 
     @cached_property
     def single_observation_space(self) -> gymnasium.Space[Any]:
@@ -482,7 +482,7 @@ class VectorEnv:
         env's rows, including arrays that `recv` returned as views, become those of the new state:
         observations, masks and action masks; rewards 0; terminals or truncations True if the state
         is the last one of an episode, so that the next step is a reset. An env whose episode had
-        ended goes on with its next episode if the state does not end it.
+        ended continues with its next episode if the state does not end it.
 
         Args:
             env: index of the env.
@@ -518,7 +518,7 @@ class VectorEnv:
 
         Raises:
             ConfigError: a C env, which has no Python methods; or arguments that cannot be pickled.
-            WorkerError: an env raised; the others have answered, and all can go on.
+            WorkerError: an env raised; the others have answered, and all can be used further.
         """
         return self._control.ask("call", name, [args] * self.num_envs, kwargs)
 
@@ -546,7 +546,7 @@ class VectorEnv:
         self._control.ask("set", name, list(values), {})
 
     def notify(self) -> None:
-        """Call `notify` of every Python env that has it, at once or before its next turn.
+        """Call `notify` of every Python env that has it, now or before its next turn.
 
         It does nothing for C envs.
         """

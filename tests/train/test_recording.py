@@ -68,7 +68,7 @@ def test_numbers_that_come_and_go_are_refused() -> None:
 
     env = dataclasses.replace(get("tag_grid"), drawing=drawing)
     with pytest.raises(
-        ConfigError, match="tag_grid: its drawing returned numbers of at 0, and later of at 1"
+        ConfigError, match="tag_grid: its drawing returned the numbers at 0, and later at 1"
     ):
         record(env, TAG, RandomActor(0), episodes=1, most_steps=2, seed=0)
 

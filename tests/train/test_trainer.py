@@ -270,7 +270,7 @@ def test_a_full_disk_does_not_end_the_run(small: Small, monkeypatch: pytest.Monk
         trainer.train()
         assert len(calls) > 3
         assert notes.notes == [
-            "cannot save a checkpoint: disk full; the run goes on and tries again in 0 s"
+            "cannot save a checkpoint: disk full; the run continues and tries again in 0 s"
         ]
         before = len(calls)
         trainer.train()

@@ -72,8 +72,8 @@ def test_what_fits_is_taken(actions: str) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("fails",), "fails at 2 rows of zeros: RuntimeError"),
-        ((None,), "fails at 2 rows of zeros: .*unpack"),
+        (("fails",), "fails on 2 rows of zeros: RuntimeError"),
+        ((None,), "fails on 2 rows of zeros: .*unpack"),
         (
             (heads_of((4,)), torch.zeros(2), ()),
             r"returned heads of \(2, 4\) for 2 rows: must be .*for a multi-discrete action",

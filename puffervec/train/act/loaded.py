@@ -103,7 +103,7 @@ class LoadedPolicy:
             return
         if len(self._groups) > 1:
             raise ConfigError(
-                "several policies cannot forget single rows: call reset() without rows"
+                "reset(rows) is for a single policy: call reset() without rows for several"
             )
         ((name, group),) = self._groups.items()
         if isinstance(rows, (list, tuple, set)) and all(row in self._agents for row in rows):
@@ -212,7 +212,7 @@ class LoadedPolicy:
         if expected != batch.count:
             raise ConfigError(
                 f"{batch.count} observations, but the policy remembers {expected} rows: call "
-                "policy.reset() before it acts for others"
+                "policy.reset() before it acts for other rows"
             )
         return np.arange(batch.count)
 

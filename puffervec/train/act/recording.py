@@ -103,7 +103,7 @@ def record(
             (one for step in numbers for one in step if one.keys() != names.keys()), None
         ):
             raise ConfigError(
-                f"{env.name}: its drawing returned numbers of {', '.join(names)}, and later of "
+                f"{env.name}: its drawing returned the numbers {', '.join(names)}, and later "
                 f"{', '.join(odd)}: return the same names at every step"
             )
         columns = {

@@ -27,7 +27,7 @@ def experts_of(config: TrainConfig) -> Experts | None:
     native = native_env(config.target) if config.creator is None else None
     if native is None or native.experts is None:
         raise ConfigError(
-            f"train.algorithm {name} learns from an expert's actions, and {config.target} has no "
+            f"train.algorithm {name} learns from an expert's actions, but {config.target} has no "
             "expert (NativeEnv.experts): use another algorithm"
         )
     return native.experts(config.env)
@@ -52,7 +52,7 @@ def check_experts(config: TrainConfig, policies: Collection[PolicySettings], gro
     if experts_of(config) is not None and groups > 1:
         raise ConfigError(
             f"train.algorithm {config.train.algorithm}: {config.target} has {groups} row groups, "
-            "and an expert plays for one: use another algorithm"
+            "but an expert acts for a single one: use another algorithm"
         )
     kinds = {
         own.role.learns and algorithms.get(own.train.algorithm).experts for own in policies

@@ -111,7 +111,7 @@ def picture_policy(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
         return MixedPolicy(group, section)
     raise ConfigError(
         f"policy.kind is {section.kind}, but rows of {group.name} have no picture of at least 8 x "
-        "8 points"
+        "8 pixels"
     )
 
 
@@ -258,7 +258,7 @@ def _convolutions(shape: Shape, section: PolicySection) -> nn.Module:
     if not patch:
         raise ConfigError(
             f"policy.channels has {stages} stages, each of which halves a picture of {size} "
-            "points: give fewer"
+            "pixels: give fewer"
         )
     depths = section.depths or (1,) * stages
     return ConvNeXt(

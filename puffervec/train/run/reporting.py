@@ -220,8 +220,8 @@ class Reporting:
         lost = not self._log.write(metrics)
         if lost and not self._losing_lines:
             self.note(
-                f"cannot write metrics to {self._log.path}: {self._log.reason}; the run goes on "
-                "without them"
+                f"cannot write metrics to {self._log.path}: {self._log.reason}; the run "
+                "continues without them"
             )
         if not lost and self._losing_lines:
             self.note(f"metrics are written again; {self._log.dropped} lines were dropped")

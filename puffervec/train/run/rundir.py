@@ -64,8 +64,8 @@ def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
     """
     if log.name in (".", "..") or "/" in log.name:
         raise ConfigError(
-            f"log.name is {log.name!r}: give a name without '/' and other than . and ..; "
-            "log.folder says in which folder the run's is made"
+            f"log.name is {log.name!r}: give a name without '/' that is not . or ..; log.folder is "
+            "the folder of runs"
         )
     short = target.rpartition("/")[2] if target.startswith(OCEAN) else target
     env = re.sub(r"[^\w.-]+", "-", short)  # ALE/Pong-v5, module:factory

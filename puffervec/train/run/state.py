@@ -54,7 +54,7 @@ class Part(Protocol):
     """A part of the trainer whose state is saved in checkpoints."""
 
     def state(self) -> dict[str, Tensors]:
-        """Return the part's state by file stem, copied if the run goes on writing to it."""
+        """Return the part's state by file stem, copied if the run continues to write to it."""
 
     def load_state(self, files: Files) -> list[str]:
         """Load `state` into a freshly started run and return notes on what cannot be resumed.

@@ -326,7 +326,7 @@ class Trainer:
         except (OSError, ConfigError) as error:
             self.saver.postpone()
             interval_s = self.config.log.checkpoint_interval_s
-            self.reporting.note(f"{error}; the run goes on and tries again in {interval_s:g} s")
+            self.reporting.note(f"{error}; the run continues and tries again in {interval_s:g} s")
             return None
 
     def _diverged(self, bad: list[str], losses: Mapping[str, float]) -> Diverged:

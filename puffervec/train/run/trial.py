@@ -87,7 +87,7 @@ def _try(who: str, policy: Any, storage: Storage) -> None:
         heads, value, after = forward(policy, obs, before, torch.ones(ROWS, dtype=torch.bool), mask)
     except Exception as error:
         raise ConfigError(
-            f"{who} fails at {ROWS} rows of zeros: {type(error).__name__}: {error}"
+            f"{who} fails on {ROWS} rows of zeros: {type(error).__name__}: {error}"
         ) from error
     _expect(
         who,
