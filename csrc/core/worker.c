@@ -84,13 +84,15 @@ static int open_block(pv_worker* worker, uint32_t half) {
            bytes ? bytes : 64); // also touches every page, so that step never faults
     pv_error_slot* slot = pv_slab_error(worker->slab, worker->index);
     slot->env = PV_ALL_ENVS; // the type may know better
+    const int failed = worker->type->init(block);
     // Rows that init writes once, such as masks, stay in builds with guard zones too.
-    int code = pv_guard_leave(worker, half, worker->type->init(block));
-    if (!code)
-        return PV_OK;
-    slot->code = (uint32_t)code;
-    free(block->state);
-    block->state = NULL; // there is nothing to close
+    const int code = pv_guard_leave(worker, half, failed);
+    if (code)
+        slot->code = (uint32_t)code;
+    if (failed) { // there is nothing to close
+        free(block->state);
+        block->state = NULL;
+    }
     return code;
 }
 

@@ -3,9 +3,9 @@
 //
 // guard_main WHEN GROUP ARRAY PLACE DISTANCE: opens worker 0 of two on an env type whose code
 // writes one byte near an array's edge, and prints the code of the turn and the text in the error
-// slot. WHEN is reset, step, close, or never; PLACE is before, last (inside) or behind; DISTANCE
-// counts from the edge, 0 being next to it. WHEN stray: the worker itself writes into the slab,
-// DISTANCE bytes into the rewards of worker 1.
+// slot. WHEN is init, reset, step, close, or never; PLACE is before, last (inside) or behind;
+// DISTANCE counts from the edge, 0 being next to it. WHEN stray: the worker itself writes into the
+// slab, DISTANCE bytes into the rewards of worker 1. Exits with 4 if the envs stay open.
 #include "core/guard.h"
 #include "core/turn.h"
 
@@ -19,6 +19,8 @@ static struct {
     uint32_t group;
     int64_t distance;
 } fault;
+
+static int open_blocks;
 
 static void write_beside(const pv_block* block, const char* when) {
     if (strcmp(when, fault.when) != 0)
@@ -60,7 +62,8 @@ static uint64_t env_bytes(const pv_context* context, uint32_t env_count) {
 }
 
 static int env_init(pv_block* block) {
-    return (void)block, PV_OK;
+    open_blocks++;
+    return write_beside(block, "init"), PV_OK;
 }
 
 static int env_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
@@ -75,6 +78,7 @@ static int env_step(pv_block* block) {
 }
 
 static void env_close(pv_block* block) {
+    open_blocks--;
     write_beside(block, "close");
 }
 
@@ -129,14 +133,14 @@ int main(int count, char** given) {
     pv_slab* slab = make_slab();
     pv_worker worker;
     pv_waiter waiter = {0};
-    if (pv_worker_open(&worker, slab, 0, &type, NULL, 0))
-        return 3;
-    pv_turn_send(slab, 0, PV_RESET, 0, 0, &waiter);
-    pv_worker_serve(&worker, 0);
-    if (pv_turn_recv_one(slab, 0, 0, &waiter, 0, 0) == 0) {
-        pv_turn_send(slab, 0, PV_STEP, 0, 0, &waiter);
+    if (pv_worker_open(&worker, slab, 0, &type, NULL, 0) == PV_OK) {
+        pv_turn_send(slab, 0, PV_RESET, 0, 0, &waiter);
         pv_worker_serve(&worker, 0);
-        pv_turn_recv_one(slab, 0, 0, &waiter, 0, 0);
+        if (pv_turn_recv_one(slab, 0, 0, &waiter, 0, 0) == 0) {
+            pv_turn_send(slab, 0, PV_STEP, 0, 0, &waiter);
+            pv_worker_serve(&worker, 0);
+            pv_turn_recv_one(slab, 0, 0, &waiter, 0, 0);
+        }
     }
     pv_error_slot* slot = pv_slab_error(slab, 0);
     printf("%u %s\n", slot->code, slot->text);
@@ -149,5 +153,5 @@ int main(int count, char** given) {
     }
     pv_worker_close(&worker);
     free(slab);
-    return 0;
+    return open_blocks ? 4 : 0;
 }

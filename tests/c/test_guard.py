@@ -155,6 +155,13 @@ def test_a_reset_is_looked_at_too(programs: dict[str, Path]) -> None:
     )
 
 
+def test_envs_whose_init_writes_beside_its_rows_are_closed(programs: dict[str, Path]) -> None:
+    """So that what they have allocated is freed."""
+    done = run(programs["debug"], "init", 0, "masks", "behind", 0)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{lib.PV_ERROR_BOUNDS} ")
+
+
 def test_a_write_in_close_ends_the_process(programs: dict[str, Path]) -> None:
     done = run(programs["debug"], "close", 0, "masks", "before", 0)
     assert done.stdout == "0 \n" and done.returncode == -signal.SIGABRT
