@@ -260,6 +260,13 @@ static void ocean_call_log(ocean_shared* shared, Log* means) {
 // ---- envs ----
 
 #ifdef MY_VEC_INIT
+typedef Env* ocean_vec_init(int* count, int* starts, int* counts, Dict* vec, Dict* kwargs);
+typedef Env* ocean_early_vec_init(int* count, Dict* vec, Dict* kwargs); // of the first 4.0
+#define OCEAN_VEC_INIT(is_early, is_later) \
+    _Generic(&my_vec_init, ocean_early_vec_init*: is_early, ocean_vec_init*: is_later, default: 0)
+_Static_assert(OCEAN_VEC_INIT(1, 1),
+               "my_vec_init must be Env* my_vec_init(int*, int*, int*, Dict*, Dict*)");
+
 // Returns all envs of that many agents, made by the env's own function.
 static Env* ocean_make_all(ocean_shared* shared, int agents, int* count) {
     int start[1] = {0}, counts[1] = {0};
@@ -270,10 +277,14 @@ static Env* ocean_make_all(ocean_shared* shared, int agents, int* count) {
     dict_set(&kwargs, "total_agents", agents);
     dict_set(&kwargs, "num_buffers", 1);
     dict_set(&kwargs, "num_threads", 1);
+    dict_set(&kwargs, "num_policies", 1);
     dict_set(&kwargs, "num_frozen_banks", 0);
     dict_set(&kwargs, "frozen_bank_pct", 0);
     dict_set(&kwargs, "hist_policy_percent", 0);
-    return my_vec_init(count, start, counts, &kwargs, &shared->kwargs);
+    void* const make = (void*)my_vec_init; // a call with other arguments would not compile
+    if (OCEAN_VEC_INIT(1, 0))
+        return ((ocean_early_vec_init*)make)(count, &kwargs, &shared->kwargs);
+    return ((ocean_vec_init*)make)(count, start, counts, &kwargs, &shared->kwargs);
 }
 #endif
 
@@ -285,6 +296,7 @@ static void ocean_prepare(ocean_shared* shared, const pv_params* params) {
     ocean_read_kwargs(shared, params);
 }
 
+#ifndef MY_VEC_INIT // with which a binding needs no my_init
 // Gives a zeroed env its settings. Its generator is on the stream already.
 static void ocean_init_env(ocean_shared* shared, Env* env, unsigned seed) {
 #ifdef OCEAN_HAS_RNG
@@ -307,6 +319,7 @@ static void ocean_init_env(ocean_shared* shared, Env* env, unsigned seed) {
     puf_init(env, &shared->kwargs);
 #endif
 }
+#endif
 
 static void ocean_bind(pv_block* block, uint32_t index) {
     Env* env = &ocean_head_of(block)->envs[index];

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Stands in for raylib.h: its types and constants, and functions that draw nothing, so that an env
-// whose header can draw compiles without raylib. Files and collisions are real, since envs play
-// with them; a window is always about to close, nothing is pressed, and time stands still.
+// whose header can draw compiles without raylib. Files, texts and collisions are real, since envs
+// play with them; a window is always about to close, nothing is pressed, and time stands still.
 //
 // With OCEAN_RAYLIB, the quoted path of the user's raylib.h, the env gets that one instead, and so
 // OCEAN_RAYMATH and OCEAN_RLGL (puffervec/wings/ocean/compiling.py).
@@ -543,6 +543,32 @@ PV_RAY_OF(Music, LoadMusicStreamFromMemory) PV_RAY_OF(Ray, GetScreenToWorldRayEx
 PV_RAY_OF(RayCollision, GetRayCollisionQuad) PV_RAY_OF(RayCollision, GetRayCollisionTriangle)
 PV_RAY_OF(Color, ColorAlphaBlend) PV_RAY_OF(Color, GetPixelColor)
 PV_RAY_OF(FilePathList, LoadDirectoryFilesEx) PV_RAY_OF(FilePathList, LoadDroppedFiles)
+PV_RAY_NOTHINGS(
+    SetPixelColor, UnloadCodepoints, UnloadUTF8, UnloadRandomSequence, SetLoadFileDataCallback,
+    SetSaveFileDataCallback, SetLoadFileTextCallback, SetSaveFileTextCallback)
+PV_RAY_8(
+    PV_RAY_FALSE, SaveFileData, SaveFileText, ChangeDirectory, ExportImageAsCode, ExportMesh,
+    ExportWave, ExportFontAsCode, ExportDataAsCode)
+PV_RAY_8(
+    PV_RAY_INT, GetCodepoint, GetCodepointCount, GetCodepointNext, GetCodepointPrevious,
+    GetPixelDataSize, MakeDirectory, SetGamepadMappings, ComputeCRC32)
+#define PV_RAY_STRING(name) PV_RAY_ZERO(const char*, name)
+PV_RAY_8(
+    PV_RAY_STRING, GetClipboardText, GetMonitorName, GetGamepadName, GetDirectoryPath,
+    GetPrevDirectoryPath, GetFileNameWithoutExt, CodepointToUTF8, TextJoin)
+PV_RAY_OF(char*, TextInsert) PV_RAY_OF(char*, TextReplace) PV_RAY_OF(char*, LoadUTF8)
+PV_RAY_OF(char*, EncodeDataBase64) PV_RAY_OF(unsigned char*, DecodeDataBase64)
+PV_RAY_OF(unsigned char*, CompressData) PV_RAY_OF(unsigned char*, DecompressData)
+PV_RAY_OF(unsigned char*, ExportImageToMemory) PV_RAY_OF(int*, LoadCodepoints)
+PV_RAY_OF(int*, LoadRandomSequence) PV_RAY_OF(Color*, LoadImageColors)
+PV_RAY_OF(Color*, LoadImagePalette) PV_RAY_OF(Material*, LoadMaterials)
+PV_RAY_OF(GlyphInfo*, LoadFontData) PV_RAY_OF(float*, LoadWaveSamples)
+PV_RAY_OF(Image, LoadImageAnimFromMemory) PV_RAY_OF(Image, GetClipboardImage)
+PV_RAY_OF(Rectangle, GetImageAlphaBorder) PV_RAY_OF(Rectangle, GetShapesTextureRectangle)
+PV_RAY_OF(Texture2D, GetShapesTexture) PV_RAY_OF(void*, GetWindowHandle)
+PV_RAY_OF(long, GetFileModTime) PV_RAY_STRING(TextToPascal) PV_RAY_STRING(TextToSnake)
+PV_RAY_STRING(TextToCamel) PV_RAY_FALSE(DirectoryExists) PV_RAY_FALSE(IsPathFile)
+PV_RAY_FALSE(IsFileNameValid) PV_RAY_INT(GetFileLength)
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
@@ -569,13 +595,20 @@ static inline bool IsKeyUp(int key) {
 #define MemRealloc(pointer, bytes) realloc(pointer, bytes)
 #define MemFree(pointer) free(pointer)
 
-static inline const char* TextFormat(const char* format, ...) {
-    static _Thread_local char texts[4][1024]; // several may be in use in one call
+#define PV_RAY_TEXT 1024 // bytes of a text that a function makes
+
+// Returns a text of this thread, which stays until three others are made.
+static inline char* pv_ray_text(void) {
+    static _Thread_local char texts[4][PV_RAY_TEXT];
     static _Thread_local unsigned next;
-    char* text = texts[next++ % 4];
+    return texts[next++ % 4];
+}
+
+static inline const char* TextFormat(const char* format, ...) {
+    char* text = pv_ray_text();
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof texts[0], format, arguments);
+    vsnprintf(text, PV_RAY_TEXT, format, arguments);
     va_end(arguments);
     return text;
 }
@@ -586,6 +619,99 @@ static inline unsigned int TextLength(const char* text) {
 
 static inline bool TextIsEqual(const char* a, const char* b) {
     return a && b && strcmp(a, b) == 0;
+}
+
+static inline int TextToInteger(const char* text) {
+    return atoi(text);
+}
+
+static inline float TextToFloat(const char* text) {
+    return strtof(text, NULL);
+}
+
+static inline int TextCopy(char* to, const char* from) {
+    strcpy(to, from);
+    return (int)strlen(from);
+}
+
+static inline void TextAppend(char* text, const char* append, int* position) {
+    *position += TextCopy(text + *position, append);
+}
+
+static inline int TextFindIndex(const char* text, const char* find) {
+    const char* at = strstr(text, find);
+    return at ? (int)(at - text) : -1;
+}
+
+static inline const char* TextSubtext(const char* text, int position, int length) {
+    const int end = (int)TextLength(text);
+    const int start = position < 0 ? 0 : position < end ? position : end;
+    return TextFormat("%.*s", length < end - start ? length : end - start, text + start);
+}
+
+static inline const char* TextToUpper(const char* text) {
+    char* upper = (char*)TextFormat("%s", text);
+    for (char* at = upper; *at; at++)
+        *at = *at >= 'a' && *at <= 'z' ? (char)(*at - 'a' + 'A') : *at;
+    return upper;
+}
+
+static inline const char* TextToLower(const char* text) {
+    char* lower = (char*)TextFormat("%s", text);
+    for (char* at = lower; *at; at++)
+        *at = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at;
+    return lower;
+}
+
+// The parts stay until the next call; there are at most 128.
+static inline const char** TextSplit(const char* text, char delimiter, int* count) {
+    static _Thread_local char copy[PV_RAY_TEXT];
+    static _Thread_local const char* parts[128];
+    snprintf(copy, sizeof copy, "%s", text);
+    *count = 1;
+    parts[0] = copy;
+    for (char* at = copy; *at && *count < 128; at++) {
+        if (*at == delimiter) {
+            *at = 0;
+            parts[(*count)++] = at + 1;
+        }
+    }
+    return parts;
+}
+
+// Assets are looked for from the env's folder upwards (host.h), by a relative path.
+static inline const char* GetWorkingDirectory(void) {
+    return ".";
+}
+
+static inline const char* GetApplicationDirectory(void) {
+    return "./";
+}
+
+static inline const char* GetFileName(const char* path) {
+    const char* slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+// Returns the extension with its dot, or NULL.
+static inline const char* GetFileExtension(const char* path) {
+    const char* dot = strrchr(GetFileName(path), '.');
+    return dot == GetFileName(path) ? NULL : dot;
+}
+
+// extensions: with their dots, separated by semicolons.
+static inline bool IsFileExtension(const char* path, const char* extensions) {
+    const char* own = GetFileExtension(path);
+    if (!own)
+        return false;
+    int count;
+    const char* lower = TextToLower(own);
+    const char** parts = TextSplit(TextToLower(extensions), ';', &count);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(parts[i], lower) == 0)
+            return true;
+    }
+    return false;
 }
 
 static inline int GetRandomValue(int min, int max) {
@@ -652,6 +778,67 @@ static inline bool CheckCollisionPointCircle(Vector2 point, Vector2 center, floa
     return CheckCollisionCircles(point, 0, center, radius);
 }
 
+static inline bool CheckCollisionPointTriangle(Vector2 point, Vector2 a, Vector2 b, Vector2 c) {
+    const float whole = (b.y - c.y) * (a.x - c.x) + (c.x - b.x) * (a.y - c.y);
+    const float of_a = ((b.y - c.y) * (point.x - c.x) + (c.x - b.x) * (point.y - c.y)) / whole;
+    const float of_b = ((c.y - a.y) * (point.x - c.x) + (a.x - c.x) * (point.y - c.y)) / whole;
+    return of_a > 0 && of_b > 0 && 1.0f - of_a - of_b > 0;
+}
+
+// A point is inside if a ray from it crosses the edges an odd number of times.
+static inline bool CheckCollisionPointPoly(Vector2 point, const Vector2* corners, int count) {
+    bool inside = false;
+    for (int i = 0, last = count - 1; i < count; last = i++) {
+        const Vector2 a = corners[i], b = corners[last];
+        if ((a.y > point.y) != (b.y > point.y) &&
+            point.x < (b.x - a.x) * (point.y - a.y) / (b.y - a.y) + a.x)
+            inside = !inside;
+    }
+    return inside;
+}
+
+static inline bool CheckCollisionPointLine(Vector2 point, Vector2 a, Vector2 b, int threshold) {
+    const float dx = b.x - a.x, dy = b.y - a.y, x = point.x - a.x, y = point.y - a.y;
+    const float longest = fmaxf(fabsf(dx), fabsf(dy));
+    if (fabsf(x * dy - y * dx) >= (float)threshold * longest)
+        return false;
+    const float along = fabsf(dx) >= fabsf(dy) ? (dx > 0 ? x : -x) : (dy > 0 ? y : -y);
+    return along >= 0 && along <= longest;
+}
+
+// Writes where two lines with ends cross, unless `point` is NULL.
+static inline bool CheckCollisionLines(
+    Vector2 start_a, Vector2 end_a, Vector2 start_b, Vector2 end_b, Vector2* point) {
+    const float ax = end_a.x - start_a.x, ay = end_a.y - start_a.y;
+    const float bx = end_b.x - start_b.x, by = end_b.y - start_b.y;
+    const float x = start_b.x - start_a.x, y = start_b.y - start_a.y, cross = ax * by - ay * bx;
+    if (fabsf(cross) < FLT_EPSILON)
+        return false;
+    const float along_a = (x * by - y * bx) / cross, along_b = (x * ay - y * ax) / cross;
+    if (!(along_a >= 0 && along_a <= 1 && along_b >= 0 && along_b <= 1))
+        return false;
+    if (point)
+        *point = (Vector2){start_a.x + along_a * ax, start_a.y + along_a * ay};
+    return true;
+}
+
+static inline bool CheckCollisionCircleLine(Vector2 center, float radius, Vector2 a, Vector2 b) {
+    const float dx = b.x - a.x, dy = b.y - a.y, square = dx * dx + dy * dy;
+    const float along = ((center.x - a.x) * dx + (center.y - a.y) * dy) / square;
+    const float nearest = square > 0 ? fminf(fmaxf(along, 0.0f), 1.0f) : 0.0f;
+    return CheckCollisionCircles((Vector2){a.x + nearest * dx, a.y + nearest * dy}, 0, center,
+                                 radius);
+}
+
+// Returns the area that two rectangles share; zeros if there is none.
+static inline Rectangle GetCollisionRec(Rectangle a, Rectangle b) {
+    const float left = fmaxf(a.x, b.x), right = fminf(a.x + a.width, b.x + b.width);
+    const float top = fmaxf(a.y, b.y), bottom = fminf(a.y + a.height, b.y + b.height);
+    if (left >= right || top >= bottom)
+        return (Rectangle){0};
+    return (Rectangle){left, top, right - left, bottom - top};
+}
+
 static inline bool CheckCollisionSpheres(Vector3 a, float radius_a, Vector3 b, float radius_b) {
     const float dx = b.x - a.x, dy = b.y - a.y, dz = b.z - a.z, reach = radius_a + radius_b;
     return dx * dx + dy * dy + dz * dz <= reach * reach;
@@ -660,6 +847,22 @@ static inline bool CheckCollisionSpheres(Vector3 a, float radius_a, Vector3 b, f
 static inline bool CheckCollisionBoxes(BoundingBox a, BoundingBox b) {
     return a.max.x >= b.min.x && a.min.x <= b.max.x && a.max.y >= b.min.y && a.min.y <= b.max.y &&
            a.max.z >= b.min.z && a.min.z <= b.max.z;
+}
+
+static inline bool CheckCollisionBoxSphere(BoundingBox box, Vector3 center, float radius) {
+    const float dx = center.x - fminf(fmaxf(center.x, box.min.x), box.max.x);
+    const float dy = center.y - fminf(fmaxf(center.y, box.min.y), box.max.y);
+    const float dz = center.z - fminf(fmaxf(center.z, box.min.z), box.max.z);
+    return dx * dx + dy * dy + dz * dz <= radius * radius;
+}
+
+static inline bool ColorIsEqual(Color a, Color b) {
+    return a.r == b.r && a.g == b.g && a.b == b.b && a.a == b.a;
+}
+
+static inline int ColorToInt(Color color) {
+    return (int)((unsigned)color.r << 24 | (unsigned)color.g << 16 | (unsigned)color.b << 8 |
+                 color.a);
 }
 
 #endif // OCEAN_RAYLIB

@@ -62,6 +62,8 @@ static inline void dict_set(Dict* dict, const char* key, double value) {
 
 #ifdef OBS_SIZE // only a binding has one
 
+#include <pthread.h>
+
 // All envs of a block, for the functions that some bindings define themselves.
 typedef struct StaticVec {
     void* envs;
@@ -83,6 +85,18 @@ typedef struct StaticVec {
     int* agent_perm; // NULL: the agents of an env are adjacent
 } StaticVec;
 
+// What my_state, which nothing here calls, shows of an env.
+typedef struct StateField {
+    const char* name;
+    void* data;
+    const char* dtype;
+    int ndim;
+    int shape[PUF_MAX_DIMS];
+    int flags;
+} StateField;
+
+#define PUFF_STATE_ZERO_COPY 1
+
 #ifndef OBS_TENSOR_T // early bindings name the types as OBS_TYPE and ACT_TYPE
 #define OBS_TENSOR_T PV_OCEAN_OBS_TENSOR(OBS_TYPE)
 #define PV_OCEAN_OBS_TENSOR(type) PV_OCEAN_JOIN(PV_OCEAN_TENSOR_, type)
@@ -100,13 +114,6 @@ static inline size_t obs_element_size(void) {
 
 void my_init(Env* env, Dict* kwargs);
 void my_log(Log* log, Dict* out);
-#ifdef MY_VEC_INIT
-Env* my_vec_init(int* num_envs_out,
-                 int* buffer_env_starts,
-                 int* buffer_env_counts,
-                 Dict* vec_kwargs,
-                 Dict* env_kwargs);
-#endif
 #ifdef MY_VEC_CLOSE
 void my_vec_close(Env* envs);
 #endif

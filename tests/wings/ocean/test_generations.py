@@ -280,7 +280,9 @@ def test_masks_policies_and_half_floats_of_5(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_envs_that_are_made_together(tmp_path: Path) -> None:
-    """my_vec_init, whose envs differ by index, and my_setup_perm."""
+    """my_vec_init, whose envs differ by index, and my_setup_perm; also where a binding has what
+    nothing here calls.
+    """
     more = """
 #define MY_VEC_INIT
 #define MY_USES_PERM
@@ -291,6 +293,12 @@ struct StaticVec;
     binding.write_text(
         binding.read_text()
         + """
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+int my_state(void* env, StateField* fields, int most) {
+    pthread_mutex_lock(&lock);
+    fields[0] = (StateField){"dice", env, "int32", 2, {2, 1}, PUFF_STATE_ZERO_COPY};
+    return 1;
+}
 void my_setup_perm(StaticVec* vec, Env* env, int slot) {
     env->observations = (float*)vec->observations + 4 * slot;
     env->rewards = vec->rewards + slot;
@@ -434,12 +442,28 @@ def test_a_header_that_converts_to_half_floats(tmp_path: Path) -> None:
         assert observations.dtype == np.float32 and observations[:, 3].tolist() == [-1.5, -1.5]
 
 
-def test_the_first_bindings_of_4(tmp_path: Path) -> None:
-    """They include 3.0's header, name types otherwise, and have double actions and no rng."""
+TOGETHER = """
+#define MY_VEC_INIT
+Env* my_vec_init(int* count, Dict* vec_kwargs, Dict* kwargs) {
+    *count = (int)dict_get(vec_kwargs, "total_agents")->value / 2;
+    Env* envs = calloc(*count, sizeof(Env));
+    for (int i = 0; i < *count; i++)
+        my_init(&envs[i], kwargs);
+    return envs;
+}
+"""
+
+
+@pytest.mark.parametrize("together", ["", TOGETHER], ids=["alone", "together"])
+def test_the_first_bindings_of_4(tmp_path: Path, together: str) -> None:
+    """They include 3.0's header, name types otherwise, and have double actions and no rng; their
+    my_vec_init has three arguments.
+    """
     folder = dice.write(tmp_path, 4)
     code = (folder / "binding.c").read_text().replace("vecenv.h", "env_binding.h")
     words = "OBS_TYPE FLOAT\n#define ACT_TYPE DOUBLE"
-    (folder / "binding.c").write_text(code.replace("OBS_TENSOR_T FloatTensor", words))
+    code = code.replace("OBS_TENSOR_T FloatTensor", words)
+    (folder / "binding.c").write_text(code + together)
     header = folder / "dice.h"
     code = header.read_text().replace("float* actions", "double* actions")
     header.write_text(code.replace("unsigned int rng;", ""))
@@ -448,6 +472,14 @@ def test_the_first_bindings_of_4(tmp_path: Path) -> None:
         game = Game(4, 3, 2, 4, 0.25)
         np.testing.assert_array_equal(vec.reset(seed=3)[0], game.rows)
         np.testing.assert_array_equal(vec.step([2, 1])[0], game.step(np.array([2, 1]), 1.0)[0])
+
+
+def test_a_my_vec_init_with_other_arguments_is_refused(tmp_path: Path) -> None:
+    folder = dice.write(tmp_path, 4, more="#define MY_VEC_INIT")
+    binding = folder / "binding.c"
+    binding.write_text(binding.read_text() + "Env* my_vec_init(int* count) { return NULL; }")
+    with pytest.raises(ConfigError, match="my_vec_init must be"):
+        puffervec.ocean(folder)
 
 
 def test_assets_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
