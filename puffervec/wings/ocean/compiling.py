@@ -17,6 +17,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from puffervec.contract.env_types import compile_args, get_include
@@ -45,7 +46,47 @@ _UNDEFINED = re.compile(
 )
 
 
-def library_of(source: Source) -> Path:
+@dataclass(frozen=True)
+class Tools:
+    """What envs are compiled with, apart from their sources.
+
+    Attributes:
+        compiler: the command of the C compiler.
+        flags: more flags, such as those of a library that envs need.
+        raylib: the folder of the raylib with which envs draw, or None: they draw nothing.
+    """
+
+    compiler: tuple[str, ...]
+    flags: tuple[str, ...]
+    raylib: Path | None
+
+    @classmethod
+    def from_environment(cls) -> Tools:
+        """Return the tools that the environment variables name now.
+
+        Raises:
+            ConfigError: the folder that the user names has no raylib.
+        """
+        compiler = shlex.split(os.environ.get("CC") or "cc")
+        flags = shlex.split(os.environ.get(FLAGS_VARIABLE, ""))
+        return cls(tuple(compiler), tuple(flags), _raylib_folder())
+
+    def raylib_headers(self) -> dict[str, Path]:
+        """Return the headers of raylib by the macro that names them; empty without one."""
+        if self.raylib is None:
+            return {}
+        names = ("raylib", "raymath", "rlgl")
+        headers = {f"OCEAN_{name.upper()}": self.raylib / "include" / f"{name}.h" for name in names}
+        return {name: path for name, path in headers.items() if path.is_file()}
+
+    def libraries(self) -> list[str]:
+        """Return the flags that follow the input, such as those of libraries."""
+        folder = f"{self.raylib}/lib"
+        raylib = [f"-L{folder}", f"-Wl,-rpath,{folder}", "-lraylib", "-ldl"] if self.raylib else []
+        return [*self.flags, *raylib]
+
+
+def library_of(source: Source, tools: Tools) -> Path:
     """Return the compiled library of an env, from the cache or new.
 
     Raises:
@@ -53,8 +94,8 @@ def library_of(source: Source) -> Path:
             and line of the first error.
         SceneError: the cache folder cannot be written.
     """
-    glue, command, libraries = _glue(source), _command(source), _libraries()
-    files = [*source.files, *_raylib_headers().values()]
+    glue, command, libraries = _glue(source, tools), _command(source, tools), tools.libraries()
+    files = [*source.files, *tools.raylib_headers().values()]
     content = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
     key = key_of(glue, content, _headers(), command, libraries, _compiler_version(command[0]))
     path = cache_folder() / LIBRARIES / f"{source.name}-{key}.so"
@@ -63,7 +104,7 @@ def library_of(source: Source) -> Path:
     return path
 
 
-def raylib_folder() -> Path | None:
+def _raylib_folder() -> Path | None:
     """Return the folder of the raylib with which envs draw, or None: they draw nothing.
 
     Raises:
@@ -81,16 +122,7 @@ def raylib_folder() -> Path | None:
     return folder
 
 
-def _raylib_headers() -> dict[str, Path]:
-    """Return the headers of the user's raylib by the macro that names them; empty without one."""
-    folder = raylib_folder()
-    if folder is None:
-        return {}
-    headers = {name: folder / "include" / f"{name}.h" for name in ("raylib", "raymath", "rlgl")}
-    return {f"OCEAN_{name.upper()}": path for name, path in headers.items() if path.is_file()}
-
-
-def _glue(source: Source) -> str:
+def _glue(source: Source, tools: Tools) -> str:
     """Return the C file that makes an env type of the env."""
     code = source.code
     main = without_comments(read(source.main))
@@ -100,7 +132,7 @@ def _glue(source: Source) -> str:
         "OCEAN_FOLDER": _quoted(source.folder),
         "PUFFER_CPU_ENV": "",  # Envs with a CUDA step have one for the CPU too.
         "main": "ocean_main",
-        **{name: _quoted(path) for name, path in _raylib_headers().items()},
+        **{name: _quoted(path) for name, path in tools.raylib_headers().items()},
     }
     if _RNG.search(code):
         defines["OCEAN_HAS_RNG"] = ""
@@ -134,12 +166,12 @@ def _quoted(path: Path) -> str:
     return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _command(source: Source) -> list[str]:
+def _command(source: Source, tools: Tools) -> list[str]:
     """Return the compiler's command, without input, output and libraries."""
     include = get_include()
     above = source.folder.parents[:LEVELS]
     return [
-        *shlex.split(os.environ.get("CC", "cc")),
+        *tools.compiler,
         "-shared",
         "-fPIC",
         *compile_args(),
@@ -154,15 +186,6 @@ def _command(source: Source) -> list[str]:
         *(part for folder in above for part in ("-idirafter", str(folder))),
         "-Wl,--no-undefined",
     ]
-
-
-def _libraries() -> list[str]:
-    """Return the flags that follow the input, such as those of libraries."""
-    folder = raylib_folder()
-    raylib = []
-    if folder is not None:
-        raylib = [f"-L{folder}/lib", f"-Wl,-rpath,{folder}/lib", "-lraylib", "-ldl"]
-    return [*shlex.split(os.environ.get(FLAGS_VARIABLE, "")), *raylib]
 
 
 @functools.cache

@@ -8,11 +8,14 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from puffervec.contract.native import EnvData, NativeEnv, pack_params
 from puffervec.contract.training import Training
 from puffervec.errors import ConfigError
+
+if TYPE_CHECKING:
+    from puffervec.wings.ocean.compiling import Tools
 
 
 def env(path: str | Path, settings: Mapping[str, Any] | None = None) -> NativeEnv:
@@ -25,14 +28,16 @@ def env(path: str | Path, settings: Mapping[str, Any] | None = None) -> NativeEn
     Raises:
         ConfigError: it is no such env, does not compile, or has no such setting.
     """
+    from puffervec.wings.ocean.compiling import Tools
     from puffervec.wings.ocean.source import locate
 
+    tools = Tools.from_environment()
     if settings:
-        return _Env(locate(path), settings).native()
-    where = Path(path).expanduser().resolve()
-    made = _made.get(where)
+        return _Env(locate(path), tools, settings).native()
+    key = Path(path).expanduser().resolve(), tools
+    made = _made.get(key)
     if made is None or not made.is_current():
-        made = _made[where] = _Made.of(_Env(locate(path), {}))
+        made = _made[key] = _Made.of(_Env(locate(path), tools, {}))
     return made.native
 
 
@@ -58,7 +63,7 @@ class _Made:
         return all(_stamp(path) == stamp for path, stamp in self.stamps.items())
 
 
-_made: dict[Path, _Made] = {}  # With default settings, by path.
+_made: dict[tuple[Path, Tools], _Made] = {}  # With default settings.
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
@@ -72,13 +77,13 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 class _Env:
     """An env of PufferLib on its way to a NativeEnv."""
 
-    def __init__(self, source: Any, settings: Mapping[str, Any]) -> None:
+    def __init__(self, source: Any, tools: Tools, settings: Mapping[str, Any]) -> None:
         from puffervec.wings.ocean import config
         from puffervec.wings.ocean.compiling import library_of
         from puffervec.wings.ocean.python_class import PythonClass
 
-        self.source = source
-        self.library = library_of(source)
+        self.source, self.tools = source, tools
+        self.library = library_of(source, tools)
         if source.generation == 3 and source.python_class is None:
             raise ConfigError(
                 f"{source.main}: an env of PufferLib 3.0 has its spaces in a Python class: put "
@@ -93,13 +98,12 @@ class _Env:
 
     def files(self) -> list[Path]:
         """Return the files that the env is made of, and its library, which may be removed."""
-        source = self.source
-        files = [*source.files, source.ini, source.python_class, self.library]
+        source, headers = self.source, self.tools.raylib_headers().values()
+        files = [*source.files, *headers, source.ini, source.python_class, self.library]
         return [path for path in files if path is not None]
 
     def native(self) -> NativeEnv:
         """Return the env type."""
-        from puffervec.wings.ocean.compiling import raylib_folder
         from puffervec.wings.ocean.mapping import lines, mapped
         from puffervec.wings.ocean.pictures import Pictures
 
@@ -132,7 +136,7 @@ class _Env:
             name=source.name,
             config=self.config,
             build=build,
-            recorder=recorder if raylib_folder() else None,
+            recorder=recorder if self.tools.raylib else None,
             shared_library=str(self.library),
             training=training,
             agent_types=types,

@@ -96,6 +96,7 @@ IGNORED = {
     "sweep.": _SWEEP,
 }
 _LOGARITHMIC = ("log_normal", "uniform_pow2")
+_WIDTH = 128  # Of the networks of PufferLib if the file does not say.
 # Settings that are whole numbers here. Sweeps of PufferLib leave fractions, which it cuts off too.
 _WHOLE = (
     "total_timesteps",
@@ -201,6 +202,7 @@ def _fitting(
         return {}
     vec, train, policy = (preset.setdefault(name, {}) for name in ("vec", "train", "policy"))
     train.setdefault("optimizer", "muon")  # 4.0 and 5.0 have no other one.
+    policy.setdefault("hidden", (_WIDTH,))
     if "total_agents" in sections.get("vec", {}):
         envs = value_of(sections["vec"]["total_agents"]) // agents
         if "num_layers" in sections.get("policy", {}):

@@ -50,7 +50,7 @@ def test_what_keys_of_3_become() -> None:
         0.015, 0.2, 0.2, 64,
     )  # fmt: skip
     assert found.preset["vec"]["num_envs"] == 32 and train["vtrace"] is True
-    assert found.preset["policy"] == {"memory": "lstm"}
+    assert found.preset["policy"] == {"memory": "lstm", "hidden": (128,)}
     assert found.metric == "env/score"
     assert found.search == {"train.gamma": "0.8:0.9999", "train.horizon": "16/32/64"}
     reasons = {key: reason for key, _, reason in found.ignored}

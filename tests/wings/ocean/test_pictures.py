@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import puffervec
 from puffervec.errors import CallOrderError, ClosedError, ConfigError
 from puffervec.gym import NativeEnvView
 from tests.wings.ocean import dice
@@ -150,6 +151,24 @@ def test_drawing_changes_no_episode(tmp_path: Path) -> None:
         shown.append(np.stack(rows))
     env.close()
     np.testing.assert_array_equal(shown[0], shown[1])
+
+
+@pytest.mark.slow  # Three compilations.
+def test_a_raylib_that_comes_goes_and_changes_is_noticed(
+    tmp_path: Path, raylib: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a process, where the files of the env stay as they are."""
+    folder = dice.write(tmp_path, 4)
+    monkeypatch.delenv("PUFFERVEC_OCEAN_RAYLIB")
+    plain = puffervec.ocean(folder)
+    monkeypatch.setenv("PUFFERVEC_OCEAN_RAYLIB", str(raylib))
+    drawn = puffervec.ocean(folder)
+    assert plain.recorder is None and drawn.recorder is not None
+    assert puffervec.ocean(folder) is drawn
+    (raylib / "include" / "raylib.h").write_text(HEADER + "#define MORE")
+    assert puffervec.ocean(folder).shared_library != drawn.shared_library
+    monkeypatch.delenv("PUFFERVEC_OCEAN_RAYLIB")
+    assert puffervec.ocean(folder) is plain
 
 
 @pytest.mark.slow
