@@ -488,6 +488,22 @@ def test_a_saved_state_at_the_end_of_its_episode_is_over() -> None:
     assert any("time 6 and subsidy level 0: use 0 to 5" in text for text in refused)
 
 
+@pytest.mark.parametrize("value", [-1.0, np.nan])
+@pytest.mark.parametrize("field", ["dead", "unemployed", "production", "infected"])
+def test_a_saved_state_with_an_impossible_number_is_refused(field: str, value: float) -> None:
+    """The other numbers of the same state are sound, and do not excuse it."""
+    with serial("covid", SHORT) as vec:
+        vec.reset(seed=0)
+        for _ in range(3):
+            act(vec)
+        saved, numbers = vec.save()[0], vec.peek(0)[field]
+        assert saved.count(numbers.tobytes()) == 1
+        broken = numbers.copy()
+        broken.flat[7] = value
+        with pytest.raises(PuffervecError, match="state 7 has"):
+            vec.load([saved.replace(numbers.tobytes(), broken.tobytes())])
+
+
 def test_bounds_of_what_is_observed() -> None:
     """Policies scale by them: shares, levels and days reach 1, sums over states have no bound."""
     with puffervec.make("covid", num_envs=1, backend="serial") as vec:
