@@ -23,7 +23,9 @@ from puffervec.wings.ocean import ini
 GENERATIONS = {"env_binding": 3, "vecenv": 4, "pufferenv": 5}
 LEVELS = 5  # Folders above the env in which its includes and settings are looked for.
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
-_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', re.DOTALL)
+_COMMENT = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""", re.DOTALL
+)
 _DICT = re.compile(r"\bmy_init\s*\([^)]*\bDict\s*\*")
 _SOURCES = (".h", ".c")
 
