@@ -75,8 +75,8 @@ CUTS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "puffervec/vec/vector_env.py",
-        "        if turns.state[half] is not PENDING:\n            return self._recv_ready(half)",
-        "        if 0:\n            return self._recv_ready(half)",
+        "        if turns.state[half] is PENDING:\n            slice_ns",
+        "        if 1:\n            slice_ns",
     ),
 )
 

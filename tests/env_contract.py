@@ -391,7 +391,7 @@ class EnvContract:
             fill_guards(vec, slab, allowed)
             # Sending writes actions and command lines, so the worker's turn comes after the first
             # look
-            vec.serving = "none"
+            vec.serving = False
             for step in range(60):
                 vec.turns.send_half = half
                 vec.send(actions_of(vec, table, step, half))
@@ -399,6 +399,7 @@ class EnvContract:
                 lib.pv_worker_serve(vec.workers.opened + worker, half)
                 assert_only_allowed(slab, before, allowed)
                 vec.turns.state[half] = HELD  # the other worker never runs
+            vec.serving = True
             allowed |= bytes_of_line(vec, lib.pv_command_line(vec.rows.slab, worker, half))
             before = slab.copy()
             state = vec.peek(int(vec.halves[half].env_ids[0]))

@@ -8,13 +8,13 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
 
 import puffervec
-from puffervec._ffi import lib
+from puffervec._ffi import ffi
 from puffervec.vec.backends import Serial
 from puffervec.vec.vector_env import VectorEnv
 from puffervec.vec.workers import InProcess
@@ -36,37 +36,29 @@ POLL_S = 60.0 * TIME_SCALE
 
 
 class SomeWorkers(InProcess):
-    """Any number of workers in this process, of which all, some or none take their turns."""
+    """Any number of workers in this process."""
 
     several = True
-    serving: int | Literal["all", "none"] = "all"
-
-    def sent(self, half: int) -> None:
-        if self.serving == "all":
-            super().sent(half)
-        elif self.serving != "none":
-            lib.pv_worker_serve(self.opened + self.serving, half)
 
 
 class ManyInOne(Serial):
     """Serial with any number of workers, so that the share of each can be looked at without
     processes.
 
-    serving: "all", the only worker that takes its turns (those of others stay pending), or "none";
-    single commands (peek, save, load) always run.
+    serving: whether commands run when they are sent; else they stay pending until a test serves
+    them (`pv_worker_serve`).
     """
 
     kind = SomeWorkers
 
     @property
-    def serving(self) -> int | Literal["all", "none"]:
-        assert isinstance(self.workers, SomeWorkers)
-        return self.workers.serving
+    def serving(self) -> bool:
+        return bool(self.turns.waiter.own)
 
     @serving.setter
-    def serving(self, which: int | Literal["all", "none"]) -> None:
+    def serving(self, serving: bool) -> None:
         assert isinstance(self.workers, SomeWorkers)
-        self.workers.serving = which
+        self.turns.waiter.own = self.workers.opened if serving else ffi.NULL
 
 
 def slow_but(quick: Iterable[Any], cases: Iterable[Any]) -> list[Any]:

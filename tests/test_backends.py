@@ -120,7 +120,7 @@ def test_a_subclass_may_be_a_backend() -> None:
 
     with puffervec.make("probe", backend=Counting) as vec:
         vec.reset(0)
-        vec.step([0])
+        vec.step(np.array([0]))
         assert isinstance(vec, Counting) and vec.sends == 1
     with pytest.raises(ConfigError, match="backend"):
         puffervec.make("probe", backend=dict)  # type: ignore[arg-type]

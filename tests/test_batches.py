@@ -361,12 +361,12 @@ def test_masked_resets_of_two_halves_do_not_lose_each_other() -> None:
     ) as vec:
         vec.async_reset(0)
         vec.recv(), vec.recv()
-        vec.serving = "none"
+        vec.serving = False
         vec.async_reset(mask=[True, True, False, False])
         vec.async_reset(mask=[False, False, True, True])
         for half in range(2):
             lib.pv_worker_serve(vec.workers.opened + half, half)
-        vec.serving = "all"
+        vec.serving = True
         episodes = (
             [vec.peek(env)["episode"].item() for env in range(4)]
             if vec.recv() and vec.recv()

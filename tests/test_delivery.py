@@ -25,7 +25,7 @@ FIRST_COME = {"batch_size": 2, "sync_traj": False, "zero_copy": False}
 
 
 def make(kwargs: dict[str, Any] | None = None, env: Any = "probe", **settings: Any) -> VectorEnv:
-    """Six envs, a worker each, which run in this process when told (`asleep`)."""
+    """Six envs, a worker each, which run in this process when told (`serve`)."""
     return puffervec.make(
         env,
         env_kwargs=kwargs,
@@ -51,7 +51,7 @@ def test_a_first_come_batch_is_of_those_that_are_done_in_the_order_of_their_envs
         vec.async_reset(0)
         for _ in range(3):
             vec.recv()
-        vec.serving = "none"
+        vec.serving = False
         for _ in range(3):
             vec.send([1, 1])
         serve(vec, 4, 1)
@@ -75,7 +75,7 @@ def test_a_ready_half_is_whole_and_a_view() -> None:
         vec.async_reset(0)
         for _ in range(3):
             vec.recv()
-        vec.serving = "none"
+        vec.serving = False
         for _ in range(3):
             vec.send([1, 1])
         serve(vec, 0, 2, 5)
@@ -174,7 +174,7 @@ def test_loaded_halves_are_handed_out_first_and_survive_a_timeout() -> None:
             vec.recv()
         vec.load(vec.save())
         vec.recv()
-        vec.serving = "none"
+        vec.serving = False
         vec.send([1, 1])
         vec.recv()
         vec.send([1, 1])

@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 
@@ -145,13 +146,15 @@ def test_a_worker_that_cannot_start_is_an_error_and_nothing_is_left(
         puffervec.make("probe", num_envs=2, num_workers=2)
 
 
-def test_an_interrupted_wait_can_be_gone_on_with() -> None:
-    """Ctrl-C during `recv` leaves the turn pending; the next `recv` takes it."""
+@pytest.mark.parametrize("call", ["recv", "step"])
+def test_an_interrupted_wait_can_be_gone_on_with(call: str) -> None:
+    """Ctrl-C during the wait leaves the turn pending; the next `recv` takes it."""
     with faulty("none", num_workers=1) as vec:
         vec.reset(0)
         pid = vec.workers.group.processes[0].pid
         os.kill(pid, signal.SIGSTOP)
-        vec.send([3])
+        if call == "recv":
+            vec.send([3])
         line = lib.pv_status_line(vec.rows.slab, 0, 0)
 
         def interrupt() -> None:
@@ -163,7 +166,7 @@ def test_an_interrupted_wait_can_be_gone_on_with() -> None:
         thread.start()
         try:
             with pytest.raises(KeyboardInterrupt):
-                vec.recv()
+                _ = vec.recv() if call == "recv" else vec.step(np.array([3]))
         finally:
             thread.join()
             signal.signal(signal.SIGUSR2, before)

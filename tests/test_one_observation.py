@@ -133,7 +133,7 @@ def test_nothing_moves_before_the_worker_ran() -> None:
         "probe", env_kwargs={"num_agents": AGENTS}, backend=ManyInOne, num_envs=ENVS, num_workers=2
     ) as vec:
         vec.reset(SEED)
-        vec.serving = "none"
+        vec.serving = False
         before = row_bytes(vec, 0, 3, 2)
         vec.send([1] * 12)
         assert row_bytes(vec, 0, 3, 2) == before

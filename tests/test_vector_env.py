@@ -17,7 +17,7 @@ import puffervec
 from puffervec._ffi import lib
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import CallOrderError, ClosedError, ConfigError, UnclosedWarning
-from puffervec.vec import control
+from puffervec.vec import control, vector_env
 from puffervec.vec.turns import Turns
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne, action_table, actions_of, run
@@ -242,6 +242,31 @@ def test_a_reset_is_sent_to_no_worker_that_is_in_a_turn(monkeypatch: pytest.Monk
         assert [vec.recv()[0][0, 0] for _ in range(2)] == [5, 6]
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("copy", [False, True])
+def test_a_step_is_one_call_into_c(
+    backend: str, copy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = []
+
+    class Watching:
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("pv_turn"):
+                called.append(name)
+            return getattr(lib, name)
+
+    monkeypatch.setattr(vector_env, "lib", Watching())
+    with make(backend, {"episode_length": 2}, num_envs=2, copy=copy) as vec:
+        vec.reset(0)
+        for action, ends in ((1, 0), (9, 2), (3, 0)):
+            called.clear()
+            rows, _, _, _, infos = vec.step(np.array([action, 2]))
+            assert called == ["pv_turn_step"] and len(infos) == ends
+            assert rows[:, 4].tolist() == {1: [1, 2], 9: [0, 2], 3: [0, 0]}[action]  # 3: a reset
+        assert vec.counters()["invalid_actions"] == 1
+        vec.step(None)  # also without actions
+
+
 # ---- closing -------------------------------------------------------------------------------------
 
 
@@ -457,11 +482,11 @@ def test_peek_does_not_overwrite_a_command_that_the_worker_has_not_seen() -> Non
         vec.async_reset(0)
         vec.recv()
         vec.recv()
-        vec.serving = "none"
+        vec.serving = False
         vec.send([1])
+        vec.serving = True
         assert int(vec.peek(1)["step"]) == 0
-        vec.serving = "all"
-        vec.workers.sent(0)
+        lib.pv_worker_serve(vec.workers.opened, 0)
         assert vec.recv()[0][0].tolist()[2:5] == [1, 0, 1]
 
 

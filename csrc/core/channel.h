@@ -103,6 +103,8 @@ typedef struct pv_waiter {
     const pv_placement*
         joins;        // the learner's: how it joins its workers on their core; NULL: it does not
     uint64_t look_ns; // the learner's: when it looks at the load of the machine next; 0: never
+    struct pv_worker* own; // the learner's: the workers, by index, if it serves them itself
+    uint64_t replaced;     // the learner's: action values that became the no-op
     uint64_t waits, sleeps, wakes_sent;
 } pv_waiter;
 

@@ -6,6 +6,7 @@
 
 #include "action.h"
 #include "guard.h"
+#include "worker.h"
 
 void pv_turn_send_one(pv_slab* slab,
                       uint32_t worker,
@@ -19,6 +20,8 @@ void pv_turn_send_one(pv_slab* slab,
     command->count = count;
     command->place = waiter->place;
     pv_publish(command, pv_worker_doorbell(slab, worker), semaphore, command->turn + 1, waiter);
+    if (waiter->own)
+        pv_worker_serve(waiter->own + worker, half);
 }
 
 void pv_turn_send(pv_slab* slab,
@@ -36,11 +39,11 @@ void pv_turn_send(pv_slab* slab,
     }
 }
 
-uint64_t pv_turn_step(
-    pv_slab* slab, uint32_t half, const void* actions, uint32_t dtype, pv_waiter* waiter) {
-    uint64_t replaced = pv_actions_write(slab, half, 0, actions, dtype);
+int pv_turn_step(
+    pv_slab* slab, uint32_t half, const void* source, uint32_t dtype, pv_waiter* waiter, int wait) {
+    waiter->replaced += pv_actions_write(slab, half, 0, source, dtype);
     pv_turn_send(slab, half, PV_STEP, 0, 0, waiter);
-    return replaced;
+    return wait ? pv_turn_recv(slab, half, PV_ALL_WORKERS, waiter, PV_SLICE_NS, 0) : 0;
 }
 
 int pv_turn_recv_one(pv_slab* slab,

@@ -16,7 +16,7 @@ void pv_turn_send(pv_slab* slab,
                   uint8_t seeded,
                   uint32_t count,
                   pv_waiter* waiter);
-// Sends a command to one worker.
+// Sends a command to one worker; if it is the learner's own (waiter->own), it has obeyed then.
 void pv_turn_send_one(pv_slab* slab,
                       uint32_t worker,
                       uint32_t half,
@@ -24,10 +24,10 @@ void pv_turn_send_one(pv_slab* slab,
                       uint32_t first,
                       uint32_t count,
                       pv_waiter* waiter);
-// pv_actions_write and pv_turn_send(PV_STEP) in one call, for envs with one group. Returns how many
-// values were replaced.
-uint64_t pv_turn_step(
-    pv_slab* slab, uint32_t half, const void* actions, uint32_t dtype, pv_waiter* waiter);
+// pv_actions_write and pv_turn_send(PV_STEP) in one call, for envs with one group. With `wait` also
+// pv_turn_recv, whose result it returns.
+int pv_turn_step(
+    pv_slab* slab, uint32_t half, const void* source, uint32_t dtype, pv_waiter* waiter, int wait);
 // Waits for the workers of `half` up to `last_worker`, the last of them first, sleeping for at most
 // slice_ns. Returns a negative number -1 - w if worker w is not done yet; else 0, plus
 // PV_TURN_RECORDS if the slab holds episode records, PV_TURN_INFOS if it holds infos,

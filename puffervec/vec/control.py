@@ -142,7 +142,6 @@ class Resets:
             lib.pv_turn_send(
                 turns.slab, half, lib.PV_RESET, seeds is not None, which is not None, turns.waiter
             )
-            turns.workers.sent(half)
         turns.recv_half = turns.send_half = halves[0]
         delivery.release(turns, halves)
         self.seeded = self.seeded or seeds is not None
@@ -160,7 +159,7 @@ class Control:
     def counters(self) -> dict[str, int]:
         totals = self._rows.counters.sum(axis=(0, 1))
         named = {name: int(totals[i]) for i, name in enumerate(self._rows.spec.counter_names)}
-        return {**named, "invalid_actions": self._turns.invalid_actions}
+        return {**named, "invalid_actions": int(self._turns.waiter.replaced)}
 
     def timing(self, half: int) -> np.ndarray:
         workers = self._rows.workers[half]
@@ -387,8 +386,6 @@ class Control:
             mail.post(encoded)
             for worker, half in lanes:
                 lib.pv_turn_send_one(turns.slab, worker, half, lib.PV_CALL, 0, 0, turns.waiter)
-            for half in halves:
-                turns.workers.sent(half)
             failed = [
                 worker
                 for worker, half in lanes

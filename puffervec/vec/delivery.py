@@ -41,7 +41,7 @@ def recv(turns: Turns, timeout_s: float | None) -> Any:
             f"{turns.settings.batch_halves}: call {expected} first"
         )
     batch, flags, following = _wait_ready(turns, timeout_s)
-    parts = [turns.results[half] for half in batch]
+    parts = [turns.rows.results[half] for half in batch]
     obs, rewards, terminals, truncations, ids, masks = (
         joined([part[i] for part in parts], turns.settings.copy) for i in range(len(parts[0]))
     )

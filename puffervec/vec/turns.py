@@ -5,7 +5,8 @@
 A signal handler may raise anywhere in a call. `recv` marks a half only when it has read everything,
 so that it can be called again. If an exception comes between steps that belong together, as between
 publishing a turn and marking it, the state becomes INTERRUPTED: every call raises until all envs
-are reset, and that reset waits for whatever was published (`recover`).
+are reset, and that reset waits for whatever was published (`recover`). If `step` is interrupted
+while workers are at work, its turn was published, and `recv` comes next.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from puffervec._ffi import ffi, lib
-from puffervec.core.infos import Infos
+from puffervec.core.infos import NO_INFOS, Infos
 from puffervec.errors import CallOrderError, ClosedError, ForkedError, WorkerError, WorkerTimeout
 from puffervec.system.patience import Patience
 from puffervec.vec.crowd import Crowd
@@ -50,9 +51,9 @@ class Turns:
         send_half: the half to send next, in strict order.
         half: the half last received.
         last_batch: the halves last received.
+        results: for each half, what `recv` returns if nothing was reported.
         held: batches received and not yet sent, if the order is not strict.
         notes: halves whose envs are to be notified before their next turn.
-        invalid_actions: number of values replaced by the no-op.
         crowd: the watcher for other programs on our cores; None if nothing has to be waited for.
     """
 
@@ -60,7 +61,11 @@ class Turns:
         self, rows: Rows, mail: Mail | None, settings: VectorSettings, workers: Workers
     ) -> None:
         self.rows, self.mail, self.settings, self.workers = rows, mail, settings, workers
-        self.slab, self.results, self.num_buffers = rows.slab, rows.results, settings.num_buffers
+        self.slab, self.num_buffers = rows.slab, settings.num_buffers
+        self.results = [
+            (obs, rewards, terminals, truncations, NO_INFOS, ids, masks)
+            for obs, rewards, terminals, truncations, ids, masks in rows.results
+        ]
         self.waiter = ffi.new(
             "pv_waiter*", {"pauses": settings.pauses, "yields": settings.learner_yields}
         )
@@ -74,7 +79,6 @@ class Turns:
         self.last_batch = [0]
         self.held: deque[list[int]] = deque()
         self.notes: set[int] = set()
-        self.invalid_actions = 0
         self.broken: WorkerError | None = None
         self.crowd: Crowd | None = None
 
@@ -112,10 +116,12 @@ class Turns:
                 f"{verb}: half {half} is {self.state[half]}: call {expected} first"
             )
 
-    def refuse_recv(self, half: int) -> NoReturn:
-        """Raise the error for a `recv` that is out of order for this half."""
-        expected = "send" if self.state[half] is HELD else "async_reset or reset"
-        raise CallOrderError(f"recv: half {half} is {self.state[half]}: call {expected} first")
+    def require_loaded(self, half: int) -> None:
+        """Raise unless `recv` may return the rows of this half, which has no turn under way."""
+        self.require_open()
+        if self.state[half] is not READY:
+            expected = "send" if self.state[half] is HELD else "async_reset or reset"
+            raise CallOrderError(f"recv: half {half} is {self.state[half]}: call {expected} first")
 
     def refuse_send(self, half: int) -> NoReturn:
         """Raise the error for a `send` that is out of order for this half."""
@@ -170,13 +176,13 @@ class Turns:
         patience = Patience()
         while result < 0:
             last = -1 - result
-            late = self._first_late(half, last)
+            late = self.first_late(half, last)
             self.check_progress(self.rows.workers[half], late, patience, timeout_s)
             slice_ns = SLICE_NS if timeout_s is None else slice_of(timeout_s)
             result = lib.pv_turn_recv(self.slab, half, last, self.waiter, slice_ns, 1)
         return int(result)
 
-    def _first_late(self, half: int, last: int) -> int:
+    def first_late(self, half: int, last: int = -1) -> int:
         """Return the first worker whose turn of `half` is not done, or `last` if all are done."""
         for worker in self.rows.workers[half]:
             status = lib.pv_status_line(self.slab, worker, half)
@@ -230,7 +236,6 @@ class Turns:
         """Send a command to one worker, wait for it, and return whether it failed."""
         try:
             lib.pv_turn_send_one(self.slab, worker, half, semaphore, first, count, self.waiter)
-            self.workers.sent_one(worker, half)
             return bool(self.await_flags(worker, half) & lib.PV_TURN_FAILED)
         except BaseException:
             self.mark_interrupted()
@@ -281,7 +286,6 @@ class Turns:
     def recover(self) -> None:
         """Wait for what was published before an interruption, and drop questions and answers."""
         for half in range(self.num_buffers):
-            self.workers.sent(half)  # Serial may not have run it yet
             self.await_half(half)
         for worker in range(self.rows.num_workers):
             slot = failures.error_slot(self.slab, worker)

@@ -28,7 +28,7 @@ import numpy as np
 from puffervec._ffi import ffi, lib
 from puffervec.contract import native
 from puffervec.core import actions as action_border
-from puffervec.core.infos import NO_INFOS, Infos
+from puffervec.core.infos import Infos
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
 from puffervec.vec import delivery
 from puffervec.vec.control import Control, Resets
@@ -40,7 +40,6 @@ from puffervec.vec.turns import (
     FORKED,
     HELD,
     PENDING,
-    READY,
     REPORTS,
     SLICE_NS,
     Turns,
@@ -110,10 +109,20 @@ class VectorEnv:
         self._resets = Resets(self.turns)
         self._control = Control(self.turns, self._resets)
         self._fast_actions = {} if settings.strict else self.rows.fast_actions
+        self._own_actions = [
+            next(iter(half.groups.values())).actions if self._fast_actions else None
+            for half in self.halves
+        ]
         self._native = (
             self.workers.mail
             if not isinstance(env, native.NativeEnv) and env.takes_native
             else None
+        )
+        # A subclass may count on its own `send` and `recv`.
+        self._in_one_call = (
+            settings.autoreset != "disabled"
+            and type(self).send is VectorEnv.send
+            and type(self).recv is VectorEnv.recv
         )
         self.workers.start(self.turns)
         _alive.add(self)
@@ -272,44 +281,31 @@ class VectorEnv:
         turns = self.turns
         if not turns.strict_order:
             return delivery.recv(turns, timeout_s)  # type: ignore[no-any-return]
-        half = turns.recv_half
-        if turns.state[half] is not PENDING:
-            return self._recv_ready(half)  # type: ignore[no-any-return]
-        slice_ns = SLICE_NS if timeout_s is None else slice_of(timeout_s)
-        flags = lib.pv_turn_recv(turns.slab, half, ALL_WORKERS, turns.waiter, slice_ns, 0)
-        infos = NO_INFOS
+        half, flags = turns.recv_half, 0
+        if turns.state[half] is PENDING:
+            slice_ns = SLICE_NS if timeout_s is None else slice_of(timeout_s)
+            flags = lib.pv_turn_recv(turns.slab, half, ALL_WORKERS, turns.waiter, slice_ns, 0)
+        else:
+            turns.require_loaded(half)
+        return self._take(half, flags, timeout_s)  # type: ignore[no-any-return]
+
+    def _take(self, half: int, flags: int, timeout_s: float | None = None) -> Any:
+        """Return the rows of a half, whose workers may still be at work if `flags` is negative."""
+        turns = self.turns
+        rows = turns.results[half]
         if flags:
             if flags < 0:
                 flags = turns.wait_on(half, flags, timeout_s)
             turns.heed(half, flags)
             if flags & REPORTS:
-                infos = turns.infos([half])
-        obs, rewards, terminals, truncations, ids, masks = turns.results[half]
+                rows = (*rows[:4], turns.infos([half]), *rows[5:])
         if self.settings.copy:
-            obs, rewards, terminals, truncations, ids, masks = map(_copied, turns.results[half])
+            rows = _copied(rows)
         try:  # last, and without a call in between: see turns.py
             turns.state[half] = HELD
             turns.half = half
             turns.recv_half = half + 1 if half + 1 < turns.num_buffers else 0
-            return obs, rewards, terminals, truncations, infos, ids, masks
-        except BaseException:
-            turns.state = turns.interrupted
-            raise
-
-    def _recv_ready(self, half: int) -> Any:
-        """Return loaded rows as `recv` does, or refuse; for a half with no turn under way."""
-        turns = self.turns
-        turns.require_open()
-        if turns.state[half] is not READY:
-            turns.refuse_recv(half)
-        result = turns.results[half]
-        if self.settings.copy:
-            result = tuple(map(_copied, result))
-        try:
-            turns.state[half] = HELD
-            turns.half = half
-            turns.recv_half = (half + 1) % turns.num_buffers
-            return (*result[:4], NO_INFOS, *result[4:])
+            return rows
         except BaseException:
             turns.state = turns.interrupted
             raise
@@ -341,17 +337,22 @@ class VectorEnv:
             turns.refuse_over(half)
         self._step_half(half, actions)
 
-    def _step_half(self, half: int, actions: Any) -> None:
-        """Write the actions of a half and publish its turn."""
+    def _step_half(self, half: int, actions: Any, wait: bool = False) -> Any:
+        """Write the actions of a half and publish its turn.
+
+        With `wait` it returns what `pv_turn_recv` returns, or None where that was not called.
+        """
         turns = self.turns
-        if half in turns.notes:
-            self._control.notify(half)
+        if actions is None:
+            actions = self._own_actions[half]
         try:
             code = self._fast_actions.get((actions.dtype, actions.shape))
             given = None if code is None else ffi.from_buffer(actions)
         except (AttributeError, TypeError, ValueError):  # no array, or not contiguous
             code = None
         if code is None:
+            if half in turns.notes:  # of Python envs, which have no fast actions
+                self._control.notify(half)
             strict = self.settings.strict
             beside = (
                 self._native.native(half, actions, strict)
@@ -367,16 +368,15 @@ class VectorEnv:
             turns.state[half] = PENDING
             turns.send_half = half + 1 if half + 1 < turns.num_buffers else 0
             if code is not None:
-                replaced = lib.pv_turn_step(turns.slab, half, given, code, turns.waiter)
-            else:
-                if beside is not None and self._native is not None:
-                    self._native.post_native(half, beside)
-                lib.pv_turn_send(turns.slab, half, lib.PV_STEP, 0, 0, turns.waiter)
-            if replaced:
-                turns.invalid_actions += replaced
-            self.workers.sent(half)
+                return lib.pv_turn_step(turns.slab, half, given, code, turns.waiter, wait)
+            if beside is not None and self._native is not None:
+                self._native.post_native(half, beside)
+            turns.waiter.replaced += replaced
+            lib.pv_turn_send(turns.slab, half, lib.PV_STEP, 0, 0, turns.waiter)
+            return None
         except BaseException:  # a second `send` would go to the next half
-            turns.state = turns.interrupted
+            if not wait or turns.first_late(half) < 0:  # sent or not
+                turns.state = turns.interrupted
             raise
 
     def reset(
@@ -404,8 +404,11 @@ class VectorEnv:
             (observations, rewards, terminals, truncations, infos) as in `recv`.
         """
         self._require_one_batch("step", "send and recv")
-        self.send(actions)
-        return self.recv()[:5]
+        if not self._in_one_call or self.turns.state[0] is not HELD:
+            self.send(actions)
+            return self.recv()[:5]
+        flags = self._step_half(0, actions, wait=True)
+        return (self.recv() if flags is None else self._take(0, flags))[:5]
 
     def _require_one_batch(self, name: str, instead: str) -> None:
         if self.num_buffers != 1:
@@ -609,6 +612,8 @@ def _batched(space: gymnasium.Space[Any], rows: int) -> gymnasium.Space[Any]:
 
 
 def _copied(result: Any) -> Any:
+    if isinstance(result, tuple):
+        return tuple(map(_copied, result))
     if isinstance(result, Mapping):
         return {key: _copied(value) for key, value in result.items()}
-    return result.copy()
+    return result if isinstance(result, Infos) else result.copy()

@@ -70,12 +70,6 @@ class Workers:
         """End the workers; the state is already closed."""
         raise NotImplementedError
 
-    def sent(self, half: int) -> None:
-        """Handle a command that was published to the workers of `half`."""
-
-    def sent_one(self, worker: int, half: int) -> None:
-        """Handle a command that was published to one worker of `half`."""
-
     def check(self, workers: Sequence[int]) -> None:
         """Raise if one of the workers has died."""
 
@@ -90,7 +84,7 @@ class Workers:
 
 
 class InProcess(Workers):
-    """The C loop in this process, run by each `send`."""
+    """The C loop in this process, run by each command that is sent."""
 
     several = False
     _forget: Callable[[], Any] = staticmethod(lambda: None)  # what Python envs have registered
@@ -116,6 +110,7 @@ class InProcess(Workers):
                     turns.raise_failure(lib.pv_control_half(rows.slab, index))
                 finally:
                     _close_workers(self.opened, rows.num_workers, None)
+        turns.waiter.own = self.opened
 
     def _env_type(self) -> Any:
         """Return the `const pv_env_type*` of the envs."""
@@ -132,13 +127,6 @@ class InProcess(Workers):
         self._finalizers.append(self._forget)
         return block.TYPE
 
-    def sent_one(self, worker: int, half: int) -> None:
-        lib.pv_worker_serve(self.opened + worker, half)
-
-    def sent(self, half: int) -> None:
-        for worker in self.rows.workers[half]:
-            lib.pv_worker_serve(self.opened + worker, half)
-
     def stop(self, turns: Turns) -> None:
         _close_workers(self.opened, self.rows.num_workers, None)
         self._forget()
@@ -152,6 +140,7 @@ class Threads(InProcess):
 
     def start(self, turns: Turns) -> None:
         super().start(turns)
+        turns.waiter.own = ffi.NULL
         for index in range(self.rows.num_workers):
             self.opened[index].waiter.pauses = self.settings.pauses
         self._threads = [
@@ -174,12 +163,6 @@ class Threads(InProcess):
             weakref.finalize(self, _end_threads, self.rows.slab, self._threads, keep)
         )
         turns.crowd = Crowd(turns.waiter, self.rows.num_workers)
-
-    def sent_one(self, worker: int, half: int) -> None:
-        """Do nothing: the thread sees the command itself."""
-
-    def sent(self, half: int) -> None:
-        """Do nothing: the threads see the command themselves."""
 
     def stop(self, turns: Turns) -> None:
         self._unwatch()

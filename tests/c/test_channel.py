@@ -31,7 +31,7 @@ def vec() -> Iterator[VectorEnv]:
         "probe", env_kwargs={"episode_length": 10**6}, backend=ManyInOne, num_envs=4, num_workers=2
     ) as made:
         made.reset(seed=0)
-        made.serving = "none"
+        made.serving = False
         yield made
 
 

@@ -238,7 +238,7 @@ def test_observations_read_too_early_are_nan() -> None:
     ) as vec:
         vec.reset(0)
         before = [rows.rewards.copy() for rows in vec.halves[0].groups.values()]
-        vec.serving = "none"
+        vec.serving = False
         vec.send({name: np.zeros_like(rows.actions) for name, rows in vec.halves[0].groups.items()})
         scouts, towers = vec.halves[0].groups.values()
         assert np.isnan(scouts.observations).all()

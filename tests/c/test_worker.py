@@ -30,7 +30,7 @@ def vec() -> Iterator[VectorEnv]:
         "probe", env_kwargs={"episode_length": 2}, backend=ManyInOne, num_envs=4, num_workers=2
     ) as made:
         made.reset(seed=50)
-        made.serving = "none"
+        made.serving = False
         yield made
 
 
@@ -151,7 +151,7 @@ def test_any_half_that_is_done_is_found() -> None:
         vec.async_reset(0)
         for _ in range(4):
             vec.recv()
-        vec.serving = "none"
+        vec.serving = False
         for half in range(4):
             lib.pv_turn_send(vec.rows.slab, half, lib.PV_STEP, 0, 0, vec.turns.waiter)
 
@@ -249,7 +249,7 @@ def test_a_worker_that_could_not_open_answers_with_a_failure() -> None:
         "probe", env_kwargs={}, backend=ManyInOne, num_envs=2, num_workers=2
     ) as vec:
         vec.reset(seed=0)
-        vec.serving = "none"
+        vec.serving = False
         lib.pv_turn_send_one(vec.rows.slab, 1, 0, lib.PV_IDLE, 0, 0, vec.turns.waiter)
         lib.pv_worker_refuse(vec.workers.opened + 1)
         assert (

@@ -252,7 +252,8 @@ def jump_ahead(vec: VectorEnv) -> None:
             )
             command.semaphore = lib.PV_IDLE
             command.turn = NEAR_THE_END
-            vec.workers.sent_one(worker, half)
+            if vec.turns.waiter.own:
+                lib.pv_worker_serve(vec.turns.waiter.own + worker, half)
             eventually(lambda status=status: status.turn == NEAR_THE_END, "the worker to answer")
 
 
