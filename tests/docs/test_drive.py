@@ -214,7 +214,7 @@ def test_settings_and_flags_exist() -> None:
               "DRIVE_COLUMNS_channel", "DRIVE_COLUMNS_NAME", "DRIVE_COLUMN_SETS",
               "DRIVE_REWARDS_ASKED", "value_NAME", "reward_NAME", "partners_cut", "lanes_cut",
               "roads_cut", "invalid_actions", "waymo_open_dataset", "PUFFERVEC_WOSAC_PYTHON",
-              "PUFFERVEC_WOSAC_SUBMISSION", "scenario_id"}  # fmt: skip
+              "PUFFERVEC_WOSAC_SUBMISSION", "scenario_id", "min_ade_m"}  # fmt: skip
     assert names - known - listed - listed_names - others == set()
     own = ENV.own_evaluation()
     assert own is not None

@@ -336,7 +336,7 @@ def candidates(python: bool) -> dict[str, dict[str, Any]]:
     Args:
         python: whether the env is a Python env.
     """
-    found = {
+    found: dict[str, dict[str, Any]] = {
         "processes": {"backend": "multiprocessing", "num_buffers": 1 if python else 2},
         "in-process": {"backend": "serial", "num_buffers": 1},
         "threads": {"backend": "threading", "num_buffers": 2},
