@@ -63,12 +63,15 @@ def test_code_is_changed_and_words_are_not() -> None:
 
 @pytest.mark.slow
 def test_a_draw_is_reproducible_and_of_all_rooms() -> None:
-    drawn = draw(sabotage.common.ROOT, 18, seed=3)
-    assert drawn == draw(sabotage.common.ROOT, 18, seed=3) != draw(sabotage.common.ROOT, 18, seed=4)
+    count = 2 * len(ROOMS)
+    drawn = draw(sabotage.common.ROOT, count, seed=3)
+    assert drawn == draw(sabotage.common.ROOT, count, seed=3)
+    assert drawn != draw(sabotage.common.ROOT, count, seed=4)
     folders = Counter(
         folder for one in drawn for folder in ROOMS if one.file.startswith(f"{folder}/")
     )
-    assert folders == Counter(dict.fromkeys(ROOMS, 2)) and len({one.name for one in drawn}) == 18
+    assert folders == Counter(dict.fromkeys(ROOMS, 2))
+    assert len({one.name for one in drawn}) == count
     for one in drawn:
         text = (sabotage.common.ROOT / one.file).read_text(encoding="utf-8")
         assert one.apply(text) != text

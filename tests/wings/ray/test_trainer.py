@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -65,6 +66,29 @@ def left_of(pid: int) -> list[str]:
         " ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])
     ]
     return [command for command in commands if "/session_" in command and f"_{pid}" in command]
+
+
+@pytest.mark.parametrize(
+    ("address", "hosts", "learners", "own"),
+    [("local", 0, 1, 1), ("local", 4, 2, 2), ("auto", 0, 1, 0), ("auto", 6, 3, 2)],
+)
+def test_a_learner_has_its_share_of_the_hosts(
+    monkeypatch: pytest.MonkeyPatch, address: str, hosts: int, learners: int, own: int
+) -> None:
+    """Without a number: one on this machine alone, or one on each machine of a cluster (0)."""
+    asked: list[int] = []
+
+    def join(section: Any, count: int) -> Any:
+        asked.append(count)
+        return SimpleNamespace(close=lambda: None)
+
+    monkeypatch.setattr("puffervec.wings.ray.cluster.Cluster", join)
+    config = TrainConfig.of("probe", ray={"address": address, "hosts": hosts})
+    setup: Any = SimpleNamespace(
+        run=SimpleNamespace(config=config), ranks=SimpleNamespace(size=learners)
+    )
+    object.__new__(RayTrainer)._make_vec(setup)
+    assert asked == [own]
 
 
 @pytest.mark.slow
