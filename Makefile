@@ -96,7 +96,9 @@ asan: $(STAMP) ## the test suite under AddressSanitizer and UndefinedBehaviorSan
 # have numbers.
 analyze: $(STAMP) ## gcc's static analyzer over the C code
 	@for file in $(filter %.c,$(C_FILES)); do \
-		gcc -std=c11 -D_GNU_SOURCE -Icsrc -DPV_DEBUG -O1 -Wall -Wextra -Wno-psabi -fanalyzer -Werror \
+		gcc -std=c11 -D_GNU_SOURCE -Icsrc -isystem \
+			$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('include'))") \
+			-DPV_DEBUG -O1 -Wall -Wextra -Wno-psabi -fanalyzer -Werror \
 			-Wno-analyzer-use-of-uninitialized-value \
 			$$(grep -q choices.h $$file && echo -Wno-analyzer-shift-count-overflow) \
 			-c -o /dev/null $$file || exit 1; \

@@ -54,6 +54,7 @@ HEADERS = [
     "learner/set_encoder.h",
     "learner/convolution.h",
     "core/bench.h",
+    "python/fast_turn.h",
     "drive/scene/scene.h",
     "drive/compile/index.h",
     "drive/compile/simplify.h",

@@ -162,6 +162,7 @@ C_ROOMS: dict[str, set[str]] = {
     "contract": set(),
     "core": {"contract"},
     "learner": {"contract"},
+    "python": {"core"},
     "envs": {"contract"},
     "tag": {"contract", "envs"},
     "covid": {"contract", "envs"},

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sysconfig
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -27,7 +28,7 @@ WARNINGS = (
     "-fvisibility=hidden"
 )
 C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-Wno-psabi", *WARNINGS.split()]
-C_FLAGS.append(f"-I{ROOT / 'csrc'}")
+C_FLAGS += [f"-I{ROOT / 'csrc'}", "-isystem", sysconfig.get_path("include")]
 # Messages between the two ends of one program, nothing that comes from outside; and a reader that
 # runs the instructions of plain data alone.
 PICKLE = (

@@ -17,7 +17,7 @@ import puffervec
 from puffervec._ffi import lib
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import CallOrderError, ClosedError, ConfigError, UnclosedWarning
-from puffervec.vec import control, vector_env
+from puffervec.vec import control
 from puffervec.vec.turns import Turns
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import ManyInOne, action_table, actions_of, run
@@ -244,27 +244,25 @@ def test_a_reset_is_sent_to_no_worker_that_is_in_a_turn(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("copy", [False, True])
-def test_a_step_is_one_call_into_c(
-    backend: str, copy: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_is_two_calls_into_c(backend: str, copy: bool) -> None:
     called = []
 
     class Watching:
         def __getattr__(self, name: str) -> Any:
-            if name.startswith("pv_turn"):
-                called.append(name)
-            return getattr(lib, name)
+            called.append(name)
+            return getattr(fast, name)
 
-    monkeypatch.setattr(vector_env, "lib", Watching())
     with make(backend, {"episode_length": 2}, num_envs=2, copy=copy) as vec:
         vec.reset(0)
+        fast, vec.turns.fast = vec.turns.fast, Watching()
         for action, ends in ((1, 0), (9, 2), (3, 0)):
             called.clear()
             rows, _, _, _, infos = vec.step(np.array([action, 2]))
-            assert called == ["pv_turn_step"] and len(infos) == ends
+            assert called == ["send", "recv"] and len(infos) == ends
             assert rows[:, 4].tolist() == {1: [1, 2], 9: [0, 2], 3: [0, 0]}[action]  # 3: a reset
         assert vec.counters()["invalid_actions"] == 1
         vec.step(None)  # also without actions
+        assert called == ["send", "recv"] * 2
 
 
 # ---- closing -------------------------------------------------------------------------------------

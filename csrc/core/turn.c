@@ -39,11 +39,10 @@ void pv_turn_send(pv_slab* slab,
     }
 }
 
-int pv_turn_step(
-    pv_slab* slab, uint32_t half, const void* source, uint32_t dtype, pv_waiter* waiter, int wait) {
+void pv_turn_step(
+    pv_slab* slab, uint32_t half, const void* source, uint32_t dtype, pv_waiter* waiter) {
     waiter->replaced += pv_actions_write(slab, half, 0, source, dtype);
     pv_turn_send(slab, half, PV_STEP, 0, 0, waiter);
-    return wait ? pv_turn_recv(slab, half, PV_ALL_WORKERS, waiter, PV_SLICE_NS, 0) : 0;
 }
 
 int pv_turn_recv_one(pv_slab* slab,

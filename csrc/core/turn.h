@@ -24,10 +24,9 @@ void pv_turn_send_one(pv_slab* slab,
                       uint32_t first,
                       uint32_t count,
                       pv_waiter* waiter);
-// pv_actions_write and pv_turn_send(PV_STEP) in one call, for envs with one group. With `wait` also
-// pv_turn_recv, whose result it returns.
-int pv_turn_step(
-    pv_slab* slab, uint32_t half, const void* source, uint32_t dtype, pv_waiter* waiter, int wait);
+// pv_actions_write and pv_turn_send(PV_STEP) in one call, for envs with one group.
+void pv_turn_step(
+    pv_slab* slab, uint32_t half, const void* source, uint32_t dtype, pv_waiter* waiter);
 // Waits for the workers of `half` up to `last_worker`, the last of them first, sleeping for at most
 // slice_ns. Returns a negative number -1 - w if worker w is not done yet; else 0, plus
 // PV_TURN_RECORDS if the slab holds episode records, PV_TURN_INFOS if it holds infos,

@@ -40,23 +40,9 @@ def _kinds(group: GroupSpec) -> str:
     return "f" if group.action_kind == "continuous" else "iu"
 
 
-def _shape(group: GroupSpec, rows: int) -> tuple[int, ...]:
+def batch_shape(group: GroupSpec, rows: int) -> tuple[int, ...]:
+    """Return the shape of the actions of a batch of C envs."""
     return (rows,) if group.action_kind == "discrete" else (rows, group.action_dims)
-
-
-def fast_codes(group: GroupSpec, rows: int) -> dict[tuple[Any, Any], int]:
-    """Return the (dtype, shape) pairs that `send` can pass on unconverted, with their dtype codes.
-
-    Empty for Python envs.
-    """
-    if group.action_plan is not None:
-        return {}
-    shape = _shape(group, rows)
-    return {
-        (dtype, shape): code
-        for dtype, code in DTYPE_CODE.items()
-        if dtype.kind in _kinds(group) and dtype.name != "float16"
-    }
 
 
 def _read(given: Any, wanted: str) -> np.ndarray:
@@ -76,7 +62,7 @@ def _as_array(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
     Raises:
         ActionError: the values have another kind or shape.
     """
-    expected = _shape(group, rows.rows)
+    expected = batch_shape(group, rows.rows)
     wanted = "floats" if group.action_kind == "continuous" else "integers"
     array = _read(given, f"give {wanted} of shape {expected} for {group.name!r}")
     if group.action_kind == "continuous" and array.dtype.kind in "iu":

@@ -110,7 +110,7 @@ def send(turns: Turns, actions: Any, step: Callable[[int, Any], None]) -> None:
     Args:
         turns: the turns of the vector env.
         actions: the actions of the batch.
-        step: publishes the turn of a half.
+        step: publishes the turn of a half whose actions `turns.fast` does not take.
     """
     turns.require_open()
     if not turns.held:
@@ -130,7 +130,9 @@ def send(turns: Turns, actions: Any, step: Callable[[int, Any], None]) -> None:
             )
     try:
         for half, piece in zip(batch, pieces, strict=True):
-            step(half, piece)  # the pieces are alike: the first refuses before anything is sent
+            # The pieces are alike: the first is refused before anything is sent.
+            if turns.fast.send(turns, half, piece) is NotImplemented:
+                step(half, piece)
         turns.held.popleft()
     except BaseException:
         if turns.state[batch[0]] is not HELD:  # some of it was sent

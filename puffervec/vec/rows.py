@@ -15,7 +15,6 @@ import numpy as np
 
 from puffervec._ffi import ffi, lib
 from puffervec.contract import native
-from puffervec.core import actions as action_border
 from puffervec.core.info_area import info_bytes
 from puffervec.core.shared_memory import PrivateMemory, SharedMemory
 from puffervec.core.slab import RECORD_DTYPE, Half, Request, layout, view_half
@@ -49,7 +48,6 @@ class Rows:
         halves: views on each half's rows.
         results: for each half, the arrays that `recv` returns; dicts by group.
         workers: for each half, the workers that serve it.
-        fast_actions: see `action_border.fast_codes`.
         tasks: (num_envs,) int64, read by workers at a reset.
         seeds: (num_envs,) uint64, read by workers at a reset.
         reset_masks: (num_envs,) uint8, read by workers at a reset.
@@ -97,9 +95,6 @@ class Rows:
             tuple(self.by_group(half, name) for name in RECV_ARRAYS) for half in self.halves
         ]
         self.workers = [_env_range(lib.pv_slab_workers(head, h)) for h in range(num_buffers)]
-        self.fast_actions = (
-            action_border.fast_codes(spec.groups[0], self.halves[0].rows) if self.single else {}
-        )
         self.state_dtype = row_dtype(spec.state_fields, spec.state_bytes)
         self.tasks = np.frombuffer(buffer, np.int64, self.num_envs, head.tasks_offset)
         self.tasks[:] = -1

@@ -5,17 +5,21 @@
 A signal handler may raise anywhere in a call. `recv` marks a half only when it has read everything,
 so that it can be called again. If an exception comes between steps that belong together, as between
 publishing a turn and marking it, the state becomes INTERRUPTED: every call raises until all envs
-are reset, and that reset waits for whatever was published (`recover`). If `step` is interrupted
-while workers are at work, its turn was published, and `recv` comes next.
+are reset, and that reset waits for whatever was published (`recover`). `FastTurn.send` does both in
+one call, after which `recv` comes next whatever happens.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
 
 from puffervec._ffi import ffi, lib
+from puffervec.core.actions import batch_shape
 from puffervec.core.infos import NO_INFOS, Infos
 from puffervec.errors import CallOrderError, ClosedError, ForkedError, WorkerError, WorkerTimeout
 from puffervec.system.patience import Patience
@@ -37,6 +41,8 @@ INTERRUPTED = "interrupted"  # -> async_reset of all
 CLOSED = "closed"
 FORKED = "inherited by a fork"
 
+# A type of Python's C API, which cffi can only hand over as an address.
+FastTurn: Any = ctypes.cast(lib.pv_fast_turn_type(), ctypes.py_object).value
 SLICE_NS, ALL_WORKERS = lib.PV_SLICE_NS, lib.PV_ALL_WORKERS
 REPORTS = lib.PV_TURN_RECORDS | lib.PV_TURN_INFOS
 
@@ -47,12 +53,15 @@ class Turns:
     Attributes:
         state: the state of each half; the list is replaced in one store.
         broken: the error that ended this vector env, or None.
+        direct: whether `send` may hand its actions to `fast` without a check of its own.
+        following: for each half, the one after it.
         recv_half: the half to receive next, in strict order.
         send_half: the half to send next, in strict order.
         half: the half last received.
         last_batch: the halves last received.
         results: for each half, what `recv` returns if nothing was reported.
         held: batches received and not yet sent, if the order is not strict.
+        fast: `send` and `recv` of a half as C functions; see csrc/python/fast_turn.h.
         notes: halves whose envs are to be notified before their next turn.
         crowd: the watcher for other programs on our cores; None if nothing has to be waited for.
     """
@@ -69,10 +78,13 @@ class Turns:
         self.waiter = ffi.new(
             "pv_waiter*", {"pauses": settings.pauses, "yields": settings.learner_yields}
         )
+        self.fast = self._make_fast()
         self.agents_per_batch = (
             settings.num_envs * rows.spec.agents // self.num_buffers * settings.batch_halves
         )
         self.strict_order = settings.order == "strict"
+        self.direct = self.strict_order and settings.autoreset != "disabled"
+        self.following = [*range(1, self.num_buffers), 0]
         self.state = [IDLE] * self.num_buffers
         self.interrupted = [INTERRUPTED] * self.num_buffers  # becomes `state` in one store
         self.recv_half = self.send_half = self.half = 0
@@ -81,6 +93,21 @@ class Turns:
         self.notes: set[int] = set()
         self.broken: WorkerError | None = None
         self.crowd: Crowd | None = None
+
+    def _make_fast(self) -> Any:
+        """Return the FastTurn, which takes actions of C envs with one group unless `strict`."""
+        group, views = self.rows.spec.groups[0], self.rows.halves
+        direct = self.rows.single and group.action_plan is None and not self.settings.strict
+        return FastTurn(
+            int(ffi.cast("uintptr_t", self.slab)),
+            int(ffi.cast("uintptr_t", self.waiter)),
+            batch_shape(group, views[0].groups[group.name].rows) if direct else (),
+            group.action_kind == "continuous",
+            np.ndarray,
+            tuple(half.groups[group.name].actions for half in views) if direct else (),
+            HELD,
+            PENDING,
+        )
 
     @property
     def batch(self) -> list[int]:

@@ -8,10 +8,10 @@ Backends (backends.py) differ in what runs the envs.
     async_reset -> recv A -> send A -> recv B -> send B   two buffers, strictly A B A B:
                                                           B simulates while A's policy runs
 
-Everything that the hot path needs is looked up once: `recv` is one C call, and `send` another. The
-parts: the shared memory (rows.py), turns and their failures (turns.py), messages of Python envs
-that do not fit their rows (mail.py), batches in the order in which they become ready (delivery.py),
-and resets and calls outside of the loop (control.py).
+`recv` is one C call, and `send` another (csrc/python/fast_turn.h). The parts: the shared memory
+(rows.py), turns and their failures (turns.py), messages of Python envs that do not fit their rows
+(mail.py), batches in the order in which they become ready (delivery.py), and resets and calls
+outside of the loop (control.py).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import weakref
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
-from puffervec._ffi import ffi, lib
+from puffervec._ffi import lib
 from puffervec.contract import native
 from puffervec.core import actions as action_border
 from puffervec.core.infos import Infos
@@ -35,7 +35,6 @@ from puffervec.vec.control import Control, Resets
 from puffervec.vec.rows import AGENT_IDS, Rows
 from puffervec.vec.settings import VectorSettings
 from puffervec.vec.turns import (
-    ALL_WORKERS,
     CLOSED,
     FORKED,
     HELD,
@@ -108,21 +107,10 @@ class VectorEnv:
         )
         self._resets = Resets(self.turns)
         self._control = Control(self.turns, self._resets)
-        self._fast_actions = {} if settings.strict else self.rows.fast_actions
-        self._own_actions = [
-            next(iter(half.groups.values())).actions if self._fast_actions else None
-            for half in self.halves
-        ]
         self._native = (
             self.workers.mail
             if not isinstance(env, native.NativeEnv) and env.takes_native
             else None
-        )
-        # A subclass may count on its own `send` and `recv`.
-        self._in_one_call = (
-            settings.autoreset != "disabled"
-            and type(self).send is VectorEnv.send
-            and type(self).recv is VectorEnv.recv
         )
         self.workers.start(self.turns)
         _alive.add(self)
@@ -284,14 +272,9 @@ class VectorEnv:
         half, flags = turns.recv_half, 0
         if turns.state[half] is PENDING:
             slice_ns = SLICE_NS if timeout_s is None else slice_of(timeout_s)
-            flags = lib.pv_turn_recv(turns.slab, half, ALL_WORKERS, turns.waiter, slice_ns, 0)
+            flags = turns.fast.recv(half, slice_ns)
         else:
             turns.require_loaded(half)
-        return self._take(half, flags, timeout_s)  # type: ignore[no-any-return]
-
-    def _take(self, half: int, flags: int, timeout_s: float | None = None) -> Any:
-        """Return the rows of a half, whose workers may still be at work if `flags` is negative."""
-        turns = self.turns
         rows = turns.results[half]
         if flags:
             if flags < 0:
@@ -304,7 +287,7 @@ class VectorEnv:
         try:  # last, and without a call in between: see turns.py
             turns.state[half] = HELD
             turns.half = half
-            turns.recv_half = half + 1 if half + 1 < turns.num_buffers else 0
+            turns.recv_half = turns.following[half]
             return rows
         except BaseException:
             turns.state = turns.interrupted
@@ -328,6 +311,22 @@ class VectorEnv:
             ClosedError: the vector env is closed.
         """
         turns = self.turns
+        if turns.direct:
+            half = turns.send_half
+            try:
+                done: None = turns.fast.send(turns, half, actions)
+                if done is not NotImplemented:
+                    return done
+            except BaseException:
+                # A second `send` would go to the next half. If there is only one, `recv` comes next.
+                if turns.num_buffers > 1 and turns.state[half] is PENDING:
+                    turns.mark_interrupted()
+                raise
+        self._send_checked(actions)
+
+    def _send_checked(self, actions: Any) -> None:
+        """Send actions like `send` does, with all checks and conversions."""
+        turns = self.turns
         if not turns.strict_order:
             return delivery.send(turns, actions, self._step_half)
         half = turns.send_half
@@ -337,46 +336,30 @@ class VectorEnv:
             turns.refuse_over(half)
         self._step_half(half, actions)
 
-    def _step_half(self, half: int, actions: Any, wait: bool = False) -> Any:
-        """Write the actions of a half and publish its turn.
-
-        With `wait` it returns what `pv_turn_recv` returns, or None where that was not called.
-        """
+    def _step_half(self, half: int, actions: Any) -> None:
+        """Convert and write the actions of a half, which is held, and publish its turn."""
         turns = self.turns
-        if actions is None:
-            actions = self._own_actions[half]
-        try:
-            code = self._fast_actions.get((actions.dtype, actions.shape))
-            given = None if code is None else ffi.from_buffer(actions)
-        except (AttributeError, TypeError, ValueError):  # no array, or not contiguous
-            code = None
-        if code is None:
-            if half in turns.notes:  # of Python envs, which have no fast actions
-                self._control.notify(half)
-            strict = self.settings.strict
-            beside = (
-                self._native.native(half, actions, strict)
-                if self._native is not None and actions is not None
-                else None
+        if half in turns.notes:
+            self._control.notify(half)
+        strict, replaced = self.settings.strict, 0
+        beside = (
+            self._native.native(half, actions, strict)
+            if self._native is not None and actions is not None
+            else None
+        )
+        if beside is None:
+            replaced = action_border.write(
+                turns.slab, self.spec, self.halves[half], half, actions, strict
             )
-            replaced = 0
-            if beside is None:
-                replaced = action_border.write(
-                    turns.slab, self.spec, self.halves[half], half, actions, strict
-                )
         try:
             turns.state[half] = PENDING
-            turns.send_half = half + 1 if half + 1 < turns.num_buffers else 0
-            if code is not None:
-                return lib.pv_turn_step(turns.slab, half, given, code, turns.waiter, wait)
+            turns.send_half = turns.following[half]
             if beside is not None and self._native is not None:
                 self._native.post_native(half, beside)
             turns.waiter.replaced += replaced
             lib.pv_turn_send(turns.slab, half, lib.PV_STEP, 0, 0, turns.waiter)
-            return None
         except BaseException:  # a second `send` would go to the next half
-            if not wait or turns.first_late(half) < 0:  # sent or not
-                turns.state = turns.interrupted
+            turns.state = turns.interrupted
             raise
 
     def reset(
@@ -393,7 +376,8 @@ class VectorEnv:
         Returns:
             (observations, infos) as in `recv`.
         """
-        self._require_one_batch("reset", "async_reset and recv")
+        if self.num_buffers != 1:
+            self._refuse_batches("reset", "async_reset and recv")
         self.async_reset(seed, mask=mask, options=options)
         return self.recv()[0:5:4]
 
@@ -403,19 +387,16 @@ class VectorEnv:
         Returns:
             (observations, rewards, terminals, truncations, infos) as in `recv`.
         """
-        self._require_one_batch("step", "send and recv")
-        if not self._in_one_call or self.turns.state[0] is not HELD:
-            self.send(actions)
-            return self.recv()[:5]
-        flags = self._step_half(0, actions, wait=True)
-        return (self.recv() if flags is None else self._take(0, flags))[:5]
-
-    def _require_one_batch(self, name: str, instead: str) -> None:
         if self.num_buffers != 1:
-            raise CallOrderError(
-                f"{name} needs num_buffers=1 (batch_size=num_envs), but num_buffers is "
-                f"{self.num_buffers}: use {instead}"
-            )
+            self._refuse_batches("step", "send and recv")
+        self.send(actions)
+        return self.recv()[:5]
+
+    def _refuse_batches(self, name: str, instead: str) -> NoReturn:
+        raise CallOrderError(
+            f"{name} needs num_buffers=1 (batch_size=num_envs), but num_buffers is "
+            f"{self.num_buffers}: use {instead}"
+        )
 
     # ---- outside the loop ------------------------------------------------------------------------
 

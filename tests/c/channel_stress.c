@@ -180,7 +180,7 @@ static void send_step(uint32_t half, pv_waiter* waiter) {
         for (uint32_t agent = 0; agent < AGENTS; agent++)
             actions[count++] = action_of(env, agent, twins[env].turn + 1);
     }
-    pv_turn_step(slab, half, actions, PV_I32, waiter, 0);
+    pv_turn_step(slab, half, actions, PV_I32, waiter);
 }
 
 static uint32_t receive(uint32_t next, const uint8_t* pending, pv_waiter* waiter) {

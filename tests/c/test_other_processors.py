@@ -153,6 +153,8 @@ def test_the_core_compiles_for_macos(tmp_path: Path) -> None:
         "-c",
     ]
     for file in sorted((stress.ROOT / "csrc").rglob("*.c")):
+        if "python" in file.parts:  # Python's headers are configured for this system.
+            continue
         out = tmp_path / "out.o"
         command = [
             *target,

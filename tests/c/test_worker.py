@@ -276,18 +276,6 @@ def test_a_transfer_of_another_workers_env_is_refused(vec: VectorEnv) -> None:
         assert b"an env that this worker does not have" in ffi.string(slot.text)
 
 
-def test_step_and_send_in_one_call_equal_the_two_calls() -> None:
-    shown = []
-    for together in (True, False):
-        with serial("probe", {}, num_envs=3) as vec:
-            vec.reset(seed=0)
-            actions: Any = np.array([1, 9, 4], np.int16)
-            vec.send(actions if together else actions.tolist())
-            shown.append((vec.recv()[0].tolist(), vec.counters()))
-    assert shown[0] == shown[1]
-    assert shown[0][1]["invalid_actions"] == 1
-
-
 def test_bench_steps_equals_the_vec_env() -> None:
     """pv_bench_steps (csrc/core/bench.c) runs the same envs without the channel."""
     actions = np.random.default_rng(0).integers(0, 5, (4, 6), dtype=np.int32)

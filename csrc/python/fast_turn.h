@@ -1,0 +1,15 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// The two calls of a turn as a Python type: `send` and `recv` of turn.h without the cost of cffi,
+// which converts each argument, and of finding out in Python whether actions can be passed on as
+// they are. vec/vector_env.py calls them; whatever they do not take goes through turn.h as before.
+#pragma once
+
+#include <stdint.h>
+
+/* [cffi] */
+// Returns the Python type FastTurn as the address of its PyObject, a new reference; 0 if it cannot
+// be made. Acquires the GIL.
+uintptr_t pv_fast_turn_type(void);
+/* [/cffi] */
