@@ -328,9 +328,6 @@ void drive_write_partners(const drive_partner_search* search,
                           const drive_scratch* scratch,
                           float* out,
                           drive_near* near) {
-    near->count = 0;
-    if (!search->k)
-        return;
     switch (columns) {
     case DRIVE_PLAIN: write_plain(search, scratch, out, near); break;
     case DRIVE_TYPED: write_typed(search, scratch, out, near); break;

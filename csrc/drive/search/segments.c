@@ -346,8 +346,6 @@ PV_CLONES void drive_write_segments(const drive_scene* scene,
     uint32_t n = 0;
     near->count = 0;
     near->most = k;
-    if (!k)
-        return;
     const uint16_t* index = find_candidates(&wanted, scratch, found, &n);
     write_nearest(&wanted, index, n, out, near);
 }
@@ -435,8 +433,6 @@ PV_CLONES void drive_write_spread(const drive_scene* scene,
     uint16_t found[PV_RANKED];
     near->count = 0;
     near->most = 0;
-    if (!k)
-        return;
     const uint32_t n =
         scan_segments(scene, scene->first[type], scene->first[type + 1], at->x, at->y, UINT32_MAX,
                       range_m * range_m, scratch->square, scratch->index);

@@ -196,6 +196,7 @@ def test_progress_is_told_and_is_none_of_the_words_of_a_failure(
     async def steps() -> None:
         job = jobs.ask(0, tmp_path, "eval", "", "1")
         assert job is not None and job.to_json()["seconds"] is None
+        assert (job.phase, job.share) == ("", 0.0)
         while not job.share:
             await asyncio.sleep(0.01)
         told = job.to_json()
