@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-import sysconfig
 import sys
+import sysconfig
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path

@@ -318,7 +318,7 @@ class VectorEnv:
                 if done is not NotImplemented:
                     return done
             except BaseException:
-                # A second `send` would go to the next half. If there is only one, `recv` comes next.
+                # A second `send` would go to the next half; if there is one half, `recv` is next.
                 if turns.num_buffers > 1 and turns.state[half] is PENDING:
                     turns.mark_interrupted()
                 raise

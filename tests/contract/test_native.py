@@ -216,3 +216,19 @@ def test_missing_params_are_the_envs_own_error() -> None:
         TAG.describe(
             native.pack_config(TagGridConfig()), native.pack_params(wrong_kind), None, "next_step"
         )
+
+
+@pytest.mark.parametrize("given", [(11, None), (None, 11), (11, 22), (0, 0), (12, 12)])
+def test_start_locations_of_impossible_numbers_are_refused(
+    given: tuple[int | None, int | None],
+) -> None:
+    """Eleven agents; a saved run or another program may hand over anything."""
+    params = {
+        name: np.zeros(count, np.int32)
+        for name, count in zip(("start_x", "start_y"), given, strict=True)
+        if count is not None
+    }
+    with pytest.raises(ConfigError, match="give both one per agent"):
+        TAG.describe(
+            native.pack_config(TagGridConfig()), native.pack_params(params), None, "next_step"
+        )

@@ -10,6 +10,7 @@ import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from drive_env.evaluate.baselines import (
     ACCELERATIONS_MPS2,
     BASELINES,
     STEERINGS_RAD,
+    TARGET_MPS,
+    LaneFollowActor,
     action_of,
     baseline,
     lookahead,
@@ -96,6 +99,24 @@ def test_lane_follow_stops_behind_a_standing_car(
         baseline("lane-follow"), DriveConfig(scenes=str(tmp_path / "behind.json"))
     ).total
     assert total.agents == 1 and total.rate("collision") == 0.0 and total.rate("goal") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("speed", "wanted"), [(TARGET_MPS - 1, 2.0), (TARGET_MPS, 0.0), (TARGET_MPS + 1, -2.0)]
+)
+def test_lane_follow_is_at_its_speed_in_half_a_second(speed: float, wanted: float) -> None:
+    lane = {"x": 6.0, "y": 0.0, "half_length": 30.0, "cos": 1.0, "sin": 0.0, "there": 1.0}
+    lanes = {name: np.array([[value]], np.float32) for name, value in lane.items()}
+    names = ("x", "y", "length", "width", "cos", "sin", "velocity_x", "there")
+    nobody = {name: np.zeros((1, 1), np.float32) for name in names}
+    size = {"speed": speed, "length": 4.5, "width": 2.0}
+    ego = {name: np.array([value], np.float32) for name, value in size.items()}
+    actor = LaneFollowActor()
+    actor._reader = SimpleNamespace(  # type: ignore[assignment]
+        read=lambda rows: {"ego": ego, "lanes": lanes, "partners": nobody}
+    )
+    found: Any = actor.act(np.zeros((1, 1), np.float32), None)  # type: ignore[arg-type]
+    assert found == action_of(np.array([wanted], np.float32), np.zeros(1, np.float32))
 
 
 def test_the_lookahead_prefers_the_own_lane() -> None:

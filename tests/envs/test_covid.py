@@ -576,6 +576,24 @@ def test_tables_of_numbers_have_the_bounds_of_their_readers(table: str) -> None:
         assert f"{table} has {other.size} numbers: give {whole.size}" in refusal(**{table: other})
 
 
+@pytest.mark.parametrize(
+    ("name", "low"),
+    [
+        ("episode_length", 1),
+        ("action_cooldown_period", 1),
+        ("subsidy_interval", 1),
+        ("num_subsidy_levels", 1),
+        ("vaccine_delivery_start", 0),
+        ("delivery_interval", 1),
+        ("beta_delay", 1),
+    ],
+)
+def test_whole_numbers_have_bounds(name: str, low: int) -> None:
+    for value in (low - 1, -(2**31), 2**31 - 1):
+        with pytest.raises(ConfigError, match=f"{name} is {value}: use {low} to "):
+            serial("covid", {name: value})
+
+
 def test_days_of_stringency_are_whole_days_of_levels() -> None:
     for days, level, refused in ((1, 1, ""), (600, 10, ""), (601, 1, "has 30651 entries"),
                                  (0, 1, "has 0 entries"), (2, 0, "of day 1 is 0"),

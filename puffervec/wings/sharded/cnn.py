@@ -223,9 +223,8 @@ def _peers(team: Team, device: torch.device) -> list[Peer]:
     mine[: len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
     peers = []
     for part in team.gather(mine.to(device)):
-        pid_text, born_text, host = (
-            bytes(part.cpu().numpy()).rstrip(b"\0").decode(errors="replace").split(" ", 2)
-        )
+        words = bytes(part.cpu().numpy()).rstrip(b"\0").decode(errors="replace").split(" ")
+        pid_text, born_text, host = words
         peers.append((host, int(pid_text), float(born_text)))
     return peers
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
 from puffervec.wings import plan
+from puffervec.wings.plan.door import planned_calls
 from tests.wings.plan.memory import allocations
 from tests.wings.plan.policies import KINDS, make
 
@@ -48,6 +49,15 @@ def test_an_arena_gives_the_numbers_of_eager_and_allocates_nothing(kind: str) ->
         same(wanted[2], made.inputs[1], 0.0 if made.exact else 1e-5)
     assert made.arena.bytes <= 1.15 * made.arena.bound
     assert allocations(made.run, 1000 if kind == "set encoder" else 3) == []
+
+
+def test_an_ablation_gets_a_call_of_each_planned_mode() -> None:
+    policy, args = make("mingru", ROWS)
+    with torch.no_grad():
+        wanted = policy(*args)
+    found = planned_calls(policy, args)
+    assert set(found) == {f"plan, {mode}" for mode in plan.MODES} - {"plan, eager"}
+    same(wanted, found["plan, arena"]()(), 1e-5)
 
 
 @pytest.mark.slow

@@ -278,6 +278,17 @@ def test_a_host_that_cannot_start_ends_the_run_with_its_words(
     assert isinstance(error.value, ConfigError) == bad_input
 
 
+@pytest.mark.usefixtures("rooms")
+def test_who_comes_after_the_first_weights_were_published_comes_later(small: Small) -> None:
+    with RayTrainer(config_of(small, 0)) as trainer:
+        made: Rooms = trainer.cluster
+        trainer.collect()
+        assert trainer.collector.source.version == 0
+        made.coming.append((1, made.add(1)))
+        trainer.collector._admit(0.0)
+        assert trainer.collector.notes[1:] == ["host 1 has joined"]
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("rooms")
 def test_hosts_that_come_later_are_noted_and_those_that_leave_are_not_asked_again(
