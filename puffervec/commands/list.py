@@ -33,6 +33,7 @@ NO_DOCSTRING = "No description: its module has no docstring."
 OPTIMIZERS = {
     "adam": "Adam as one kernel over all weights.",
     "muon": "Muon for matrices, Adam for all other weights; fewer, but slower steps.",
+    "muon_sgd": "Muon for all matrices, SGD for vectors; the steps of PufferLib's muon.",
 }
 
 

@@ -6,20 +6,33 @@ goes on as if never stopped.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from puffervec.train.config.sections import PolicySection, TrainSection
 from puffervec.train.device.syncs import Syncs
-from puffervec.train.learn.optimizers import Adam, Muon, Optimizers, clip_gradients, make_optimizer
+from puffervec.train.learn.optimizers import (
+    CLOSER_TO_ONE,
+    Adam,
+    Muon,
+    Nesterov,
+    Optimizers,
+    as_long_as_adam,
+    as_tall,
+    clip_gradients,
+    make_optimizer,
+)
 from puffervec.train.policies.registry import build_policy
 from puffervec.wings.profile.fake import fake_cuda
 from tests.train.fakes import group
 
 CPU = torch.device("cpu")
+NAMES = ("adam", "muon", "muon_sgd")
 
 
 def policy() -> nn.Module:
@@ -46,7 +59,16 @@ def test_muon_takes_hidden_matrices_and_adam_the_rest() -> None:
     assert mine[0] == set(names.values()) - mine[1]
 
 
-@pytest.mark.parametrize("name", ["adam", "muon"])
+def test_muon_sgd_takes_all_matrices_and_sgd_the_vectors() -> None:
+    of = policy()
+    sgd, muon = make_optimizer(of, TrainSection(optimizer="muon_sgd"), CPU).parts
+    assert type(sgd) is Nesterov and type(muon) is Muon
+    assert {parameter.dim() for parameter in sgd.parameters} == {1}
+    assert {parameter.dim() for parameter in muon.parameters} == {2}
+    assert len(sgd.parameters) + len(muon.parameters) == len(list(of.parameters()))
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_state_goes_on_as_if_never_stopped(name: str) -> None:
     section = TrainSection(optimizer=name, lr=0.01)  # type: ignore[arg-type]
     whole, first, second = policy(), policy(), policy()
@@ -62,7 +84,7 @@ def test_a_state_goes_on_as_if_never_stopped(name: str) -> None:
 
 
 def test_the_step_size_is_set_for_all() -> None:
-    for name in ("adam", "muon"):
+    for name in NAMES:
         of = policy()
         before = [parameter.clone() for parameter in of.parameters()]
         optimizer = make_optimizer(of, TrainSection(optimizer=name, lr=0.5), CPU)  # type: ignore[arg-type]
@@ -91,7 +113,7 @@ def test_adam_is_that_of_torch() -> None:
             assert torch.equal(ours.state()[place][name], value)
 
 
-@pytest.mark.parametrize("name", ["adam", "muon"])
+@pytest.mark.parametrize("name", NAMES)
 def test_the_layout_of_a_gradient_changes_nothing(name: str) -> None:
     """Autograd gives gradients in whatever layout an operation made them, which the fused kernel
     would not notice.
@@ -136,11 +158,14 @@ def descend(parameters: list[nn.Parameter], optimizer: Any, step: int) -> None:
     optimizer.step()
 
 
-def test_muon_is_that_of_torch() -> None:
-    """Up to the rounding of bf16, in which both work: a step is 0.2 lr long in the mean."""
+@pytest.mark.parametrize(
+    ("scale", "name"), [(as_long_as_adam, "match_rms_adamw"), (as_tall, "original")]
+)
+def test_muon_is_that_of_torch(scale: Callable[[int, int], float], name: str) -> None:
+    """Up to the rounding of bf16, in which both work: a step is 0.1 or more in the mean."""
     one, other = list(matrices()), list(matrices())
-    ours = Muon(one, 0.02, CPU)
-    torchs = torch.optim.Muon(other, lr=0.5, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
+    ours = Muon(one, 0.02, CPU, scale=scale)
+    torchs = torch.optim.Muon(other, lr=0.5, weight_decay=0.0, adjust_lr_fn=name)
     ours.set_lr(0.5)
     for step in range(3):
         descend(one, ours, step)
@@ -154,6 +179,46 @@ def test_muon_is_that_of_torch() -> None:
             wanted.data.copy_(got.data)
         for place, entries in torchs.state_dict()["state"].items():
             torch.testing.assert_close(ours.state()[place], entries)
+
+
+def test_muon_sgd_is_a_twin_in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin acts on singular values. Ours runs in float32 instead of bf16 here, to compare
+    closely.
+    """
+    monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.float)
+    draw, shapes = np.random.default_rng(3), [(8, 5), (5, 8), (6, 2, 2), (1, 7), (4,), ()]
+    of = nn.ParameterList([torch.as_tensor(draw.normal(size=shape)).float() for shape in shapes])
+    optimizer = make_optimizer(of, TrainSection(optimizer="muon_sgd", lr=0.1), CPU)
+    wanted = [parameter.detach().double().numpy() for parameter in of]
+    momenta = [np.zeros_like(x) for x in wanted]
+    for _ in range(3):
+        for i, parameter in enumerate(of):
+            parameter.grad = torch.as_tensor(draw.normal(size=shapes[i])).float()
+            gradient = parameter.grad.double().numpy()
+            momenta[i] = 0.95 * momenta[i] + gradient
+            update = gradient + 0.95 * momenta[i]
+            if update.ndim >= 2:
+                matrix = update.reshape(len(update), -1)
+                left, values, right = np.linalg.svd(matrix, full_matrices=False)
+                values = final(values / np.linalg.norm(values))
+                scale = max(1.0, matrix.shape[0] / matrix.shape[1]) ** 0.5
+                update = (scale * (left * values) @ right).reshape(update.shape)
+            wanted[i] = wanted[i] - 0.1 * update
+        optimizer.step()
+        for got, twin in zip(of, wanted, strict=True):
+            np.testing.assert_allclose(got.detach().numpy(), twin, rtol=0, atol=1e-4)
+
+
+def final(values: np.ndarray) -> np.ndarray:
+    """The singular values after the rounds."""
+    for linear, cubic, quintic in CLOSER_TO_ONE:
+        values = linear * values + cubic * values**3 + quintic * values**5
+    return values
+
+
+def test_the_rounds_of_muon_sgd_bring_singular_values_close_to_one() -> None:
+    found = final(np.linspace(1 / 300, 1, 10_000))
+    assert found.min() > 0.97 and found.max() < 1.15
 
 
 def test_muon_goes_on_from_a_state_of_torchs() -> None:
@@ -179,7 +244,11 @@ def test_a_graph_can_hold_the_steps_on_a_gpu() -> None:
     """
     with fake_cuda() as device:
         parameters = [nn.Parameter(torch.zeros(shape)) for shape in ((8, 5), (5, 8), (4, 4))]
-        for optimizer in (Muon(parameters, 0.1, device), Adam(parameters, 0.1, 1e-5, device)):
+        for optimizer in (
+            Muon(parameters, 0.1, device),
+            Nesterov(parameters, 0.1, device),
+            Adam(parameters, 0.1, 1e-5, device),
+        ):
             assert optimizer.capturable and isinstance(optimizer.lr, torch.Tensor)
             kept = optimizer.lr
             optimizer.set_lr(0.2)
@@ -193,15 +262,16 @@ def test_a_graph_can_hold_the_steps_on_a_gpu() -> None:
         )
 
 
-def test_a_step_of_muon_reads_nothing_back() -> None:
+@pytest.mark.parametrize("part", [Muon, Nesterov])
+def test_a_step_reads_nothing_back(part: type[Nesterov]) -> None:
     parameters = list(matrices())
-    muon = Muon(parameters, 0.1, CPU)
-    muon.lr = torch.tensor(0.1)
+    optimizer = part(parameters, 0.1, CPU)
+    optimizer.lr = torch.tensor(0.1)
     before = [parameter.clone() for parameter in parameters]
     for parameter in parameters:
         parameter.grad = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
     with Syncs() as syncs:
-        muon.step()
+        optimizer.step()
     assert syncs.found == [] and not any(
         torch.equal(a, b) for a, b in zip(before, parameters, strict=True)
     )

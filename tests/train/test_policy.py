@@ -54,6 +54,19 @@ def test_fields_as_a_dict_give_the_same(lead: tuple[int, ...]) -> None:
         )
 
 
+@pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
+def test_without_biases_they_stay_zero(memory: str) -> None:
+    for spec in (FLAT, SETS):
+        section = PolicySection(hidden=(8,), memory=memory, bias=False)  # type: ignore[arg-type]
+        policy = build_policy(spec, section)
+        for name, parameter in policy.named_parameters():
+            assert parameter.requires_grad is not ("bias" in name)
+            assert parameter.requires_grad or not parameter.any()
+        assert any("bias" in name for name, _ in policy.named_parameters())
+    every = build_policy(FLAT, PolicySection(hidden=(8,)))
+    assert all(parameter.requires_grad for parameter in every.parameters())
+
+
 def test_action_mask_removes_choices() -> None:
     policy = build_policy(FLAT, PolicySection(hidden=(8,)))
     allowed = torch.tensor([[1, 0, 0, 0, 0, 0, 1]], dtype=torch.uint8)

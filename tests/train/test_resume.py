@@ -153,6 +153,10 @@ CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
         {"policy": {"map": ("taggers=tagger", "runner=runner"), "memory": "mingru"}},
     ),
     "muon": ("tag_grid", {"train": {"optimizer": "muon"}}),
+    "muon_sgd, no biases": (
+        "cartpole",
+        {"train": {"optimizer": "muon_sgd"}, "policy": {"memory": "mingru", "bias": False}},
+    ),
     "corrections": ("cartpole", {"train": {"vtrace": True}, "policy": {"memory": "mingru"}}),
     "asynchronous": ("cartpole", {"train": {"asynchronous": True}, "policy": {"memory": "mingru"}}),
     "asynchronous, an episode ends in each rollout": (

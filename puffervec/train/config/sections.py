@@ -122,8 +122,10 @@ class TrainSection:
     """Samples per backward pass on a CPU, so that they fit into its caches; CUDA uses whole
     minibatches."""
     update_epochs: int = 2  # Epochs per update: passes over each rollout.
-    optimizer: Literal["adam", "muon"] = "adam"
-    """Optimizer; muon: Muon for matrices and Adam for all other weights."""
+    optimizer: Literal["adam", "muon", "muon_sgd"] = "adam"
+    """Optimizer; muon: Muon for matrices and Adam for all other weights; muon_sgd: Muon for all
+    matrices and SGD for vectors, both with Nesterov momentum and with the steps of PufferLib's
+    muon, which need another lr than adam and muon."""
     lr: Schedule = 1e-3
     """Learning rate: a number, or points [[agent-steps, lr], ...] with linear interpolation."""
     anneal_lr: bool = True
@@ -310,6 +312,9 @@ class PolicySection:
     normalize: bool = True
     """Whether Box observations are scaled, by their bounds or by the statistics of the run;
     object_set does not scale."""
+    bias: bool = True
+    """Whether the layers learn biases; false: these stay 0. A network of your own decides itself.
+    """
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""

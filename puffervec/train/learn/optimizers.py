@@ -2,13 +2,17 @@
 # SPDX-License-Identifier: MIT
 """Turn gradients into steps: Adam as one kernel over all weights, or Muon for matrices.
 
-Adam then handles the other weights. Muon (Jordan et al. 2024) takes 10 to 60 times as long as Adam
-(matrices of 64 to 256, one CPU core), which pays where samples are expensive. Runs in the learner.
+    adam      Adam for all weights
+    muon      Muon for the hidden matrices, in steps as long as Adam's; Adam for all other weights
+    muon_sgd  Muon for all matrices, in steps of singular values near lr; SGD for vectors
+
+Muon (Jordan et al. 2024) takes 10 to 60 times as long as Adam (matrices of 64 to 256, one CPU
+core), which pays where samples are expensive. Runs in the learner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -23,7 +27,19 @@ HEADS = "output."
 BETAS = (0.9, 0.999)
 # Constants of Muon; the second is from Moonlight (arXiv:2502.16982), section 2.2.
 MOMENTUM, RMS_OF_ADAM = 0.95, 0.2
-NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # Keller Jordan, kellerjordan.github.io/posts/muon
+# Coefficients of x, x^3 and x^5 in each round of Newton-Schulz, which acts on the singular values.
+Rounds = tuple[tuple[float, float, float], ...]
+# Keller Jordan, kellerjordan.github.io/posts/muon: fast, but the values end between 0.5 and 1.5.
+NEWTON_SCHULZ: Rounds = ((3.4445, -4.7750, 2.0315),) * 5
+# You Jiacheng 2025, x.com/YouJiacheng/status/1905861218138804534: values above a 300th of the norm
+# end between 0.97 and 1.15.
+CLOSER_TO_ONE: Rounds = (
+    (4.0848, -6.8946, 2.9270),
+    (3.9505, -6.3029, 2.6377),
+    (3.7418, -5.5913, 2.3037),
+    (2.8769, -3.1427, 1.2046),
+    (2.8366, -3.0525, 1.2012),
+)
 State = dict[int, dict[str, Tensor]]  # By the index of the parameter.
 
 
@@ -142,39 +158,23 @@ def laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
     )
 
 
-class Muon(Part):
-    """Muon (Jordan et al. 2024), scaled to steps about as long as Adam's: the same lr suits both.
+class Nesterov(Part):
+    """SGD with Nesterov momentum: m = mu * m + g, then a step of -lr * (g + mu * m).
 
-    Equals torch.optim.Muon(weight_decay=0, adjust_lr_fn="match_rms_adamw"), with its state; but
-    matrices of one shape, transposed or not, are processed together, and a CUDA graph can record
-    the steps.
+    Equals torch.optim.SGD(momentum=0.95, nesterov=True). The momenta are saved as means of the
+    gradients, (1 - mu) * m.
     """
 
     def __init__(self, parameters: list[nn.Parameter], lr: float, device: torch.device) -> None:
-        """Take the matrices."""
+        """Take the parameters."""
         super().__init__(parameters, lr, device)
         # By the parameter's index; only of parameters that have had a gradient.
         self._momenta: dict[int, Tensor] = {}
 
     @torch.no_grad()
     def step(self) -> None:
-        alike: dict[tuple[int, ...], list[tuple[nn.Parameter, Tensor]]] = {}
-        for place, parameter in enumerate(self.parameters):
-            if (gradient := parameter.grad) is None:
-                continue
-            if place not in self._momenta:
-                self._momenta[place] = torch.zeros_like(
-                    gradient, memory_format=torch.preserve_format
-                )
-            momentum = self._momenta[place].lerp_(gradient, 1 - MOMENTUM)
-            update = gradient.lerp(momentum, MOMENTUM)  # Nesterov momentum.
-            wide = update if update.shape[0] <= update.shape[1] else update.T
-            alike.setdefault(tuple(wide.shape), []).append((parameter, wide))
-        for shape, members in alike.items():
-            updates = orthogonalize(torch.stack([wide for _, wide in members])).float() * self.lr
-            for (parameter, _), update in zip(members, updates, strict=True):
-                own = update if parameter.shape[0] <= parameter.shape[1] else update.T
-                parameter.add_(own, alpha=-RMS_OF_ADAM * max(shape) ** 0.5)
+        for parameter, update in self._updates():
+            parameter.add_(update * self.lr, alpha=-1 / (1 - MOMENTUM))
 
     def state(self) -> State:
         return {place: {"momentum_buffer": momentum} for place, momentum in self._momenta.items()}
@@ -185,17 +185,81 @@ class Muon(Part):
                 entries["momentum_buffer"]
             )
 
+    def _updates(self) -> Iterator[tuple[nn.Parameter, Tensor]]:
+        """Advance the momenta; yield each parameter with a gradient and its (1 - mu)(g + mu m)."""
+        for place, parameter in enumerate(self.parameters):
+            if (gradient := parameter.grad) is None:
+                continue
+            if place not in self._momenta:
+                self._momenta[place] = torch.zeros_like(
+                    gradient, memory_format=torch.preserve_format
+                )
+            momentum = self._momenta[place].lerp_(gradient, 1 - MOMENTUM)
+            yield parameter, gradient.lerp(momentum, MOMENTUM)
 
-def orthogonalize(matrices: Tensor) -> Tensor:
+
+def as_long_as_adam(rows: int, columns: int) -> float:
+    """Return the factor of lr with which a step is about as long as Adam's (Moonlight)."""
+    return float(RMS_OF_ADAM * max(rows, columns) ** 0.5)
+
+
+def as_tall(rows: int, columns: int) -> float:
+    """Return Muon's original factor of lr: 1, or more for matrices with more rows than columns."""
+    return float(max(1.0, rows / columns) ** 0.5)
+
+
+class Muon(Nesterov):
+    """Muon (Jordan et al. 2024): the steps of SGD, with singular values near one number.
+
+    With the default arguments the same lr suits Adam. It then equals
+    torch.optim.Muon(weight_decay=0, adjust_lr_fn="match_rms_adamw"), with its state; with `as_tall`
+    it equals adjust_lr_fn="original". But matrices of one shape, transposed or not, are processed
+    together, a CUDA graph can record the steps, and a parameter of more dimensions is the matrix of
+    its rows.
+    """
+
+    def __init__(
+        self,
+        parameters: list[nn.Parameter],
+        lr: float,
+        device: torch.device,
+        rounds: Rounds = NEWTON_SCHULZ,
+        scale: Callable[[int, int], float] = as_long_as_adam,
+    ) -> None:
+        """Take the matrices.
+
+        Args:
+            rounds: See `orthogonalize`.
+            scale: Factor of lr, from the matrix's rows and columns.
+        """
+        super().__init__(parameters, lr, device)
+        self.rounds, self.scale = rounds, scale
+
+    @torch.no_grad()
+    def step(self) -> None:
+        alike: dict[tuple[int, ...], list[tuple[nn.Parameter, Tensor]]] = {}
+        for parameter, update in self._updates():
+            matrix = update.flatten(1)
+            wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+            alike.setdefault(tuple(wide.shape), []).append((parameter, wide))
+        for members in alike.values():
+            wides = torch.stack([wide for _, wide in members])
+            updates = orthogonalize(wides, self.rounds).float() * self.lr
+            for (parameter, _), update in zip(members, updates, strict=True):
+                rows, columns = len(parameter), parameter.numel() // len(parameter)
+                own = update if rows <= columns else update.T
+                parameter.add_(own.reshape(parameter.shape), alpha=-self.scale(rows, columns))
+
+
+def orthogonalize(matrices: Tensor, rounds: Rounds) -> Tensor:
     """Return wide matrices (N, rows, columns) in bf16 with singular values near 1.
 
-    It takes five rounds of Newton-Schulz; the coefficients are chosen for speed, so the values end
-    between 0.5 and 1.5.
+    Args:
+        rounds: Coefficients of the rounds of Newton-Schulz; few rounds leave the values inexact.
     """
-    linear, cubic, quintic = NEWTON_SCHULZ
     x = matrices.bfloat16()
     x = x / torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True).clamp_min(1e-7)
-    for _ in range(5):
+    for linear, cubic, quintic in rounds:
         gram = x @ x.mT
         x = torch.baddbmm(
             x, torch.baddbmm(gram, gram, gram, beta=cubic, alpha=quintic), x, beta=linear
@@ -280,17 +344,26 @@ def make_optimizer(policy: nn.Module, section: TrainSection, device: torch.devic
     lr = value_at(section.lr, 0)
     if section.optimizer == "adam":
         return Optimizers(everything, [Adam(everything, lr, section.adam_eps, device)])
+    sgd = section.optimizer == "muon_sgd"
     matrices = [
         parameter
         for name, parameter in by_name
-        if parameter.dim() == 2 and not name.startswith(HEADS)
+        if (parameter.dim() >= 2 if sgd else parameter.dim() == 2 and not name.startswith(HEADS))
     ]
     others = [
         parameter
         for name, parameter in by_name
         if not any(parameter is matrix for matrix in matrices)
     ]
-    parts: list[Part] = [Adam(others, lr, section.adam_eps, device)] if others else []
+    parts: list[Part] = []
+    if others:
+        parts.append(
+            Nesterov(others, lr, device) if sgd else Adam(others, lr, section.adam_eps, device)
+        )
     if matrices:
-        parts.append(Muon(matrices, lr, device))
+        parts.append(
+            Muon(matrices, lr, device, CLOSER_TO_ONE, as_tall)
+            if sgd
+            else Muon(matrices, lr, device)
+        )
     return Optimizers(everything, parts)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
@@ -44,7 +45,10 @@ def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:
         raise ConfigError(
             f"policy.kind is {kind!r}: use auto, {', '.join(known)}, or module:Class for your own"
         )
-    return known[kind](group, section)
+    policy = known[kind](group, section)
+    if not section.bias:
+        _fix_biases(policy)
+    return policy
 
 
 def kinds() -> dict[str, Callable[[GroupSpec, PolicySection], nn.Module]]:
@@ -64,6 +68,14 @@ def fitting_kind(group: GroupSpec) -> str:
         return "cnn"
     # The table of a Python env may be a matrix instead of a set of objects.
     return "object_set" if group.observation_plan is None and has_object_sets(group) else "mlp"
+
+
+@torch.no_grad()
+def _fix_biases(policy: nn.Module) -> None:
+    """Keep all biases at 0: optimizers pass over them."""
+    for name, parameter in policy.named_parameters():
+        if "bias" in name.rpartition(".")[2]:
+            parameter.zero_().requires_grad_(False)
 
 
 def _own_policy(name: str, group: GroupSpec, section: PolicySection) -> nn.Module:

@@ -62,7 +62,7 @@ IGNORED = {
     "train.beta1": "the optimizer's betas are fixed",
     "train.beta2": "the optimizer's betas are fixed",
     "train.momentum": "the optimizer's betas are fixed",
-    "train.min_lr_ratio": "the learning rate falls to a tenth",
+    "train.min_lr_ratio": "the learning rate falls in a straight line to a tenth",
     "train.anneal_ent_coef": "give train.entropy_coef points instead",
     "train.min_ent_coef_ratio": "give train.entropy_coef points instead",
     "train.batch_size": "a batch is vec.num_envs x train.horizon",
@@ -97,6 +97,8 @@ IGNORED = {
 }
 _LOGARITHMIC = ("log_normal", "uniform_pow2")
 _WIDTH = 128  # Of the networks of PufferLib if the file does not say.
+# Their muon, also that of 3.0 (heavyball's), takes all matrices and scales steps by the same rule.
+_MUON = "muon_sgd"
 # Settings that are whole numbers here. Sweeps of PufferLib leave fractions, which it cuts off too.
 _WHOLE = (
     "total_timesteps",
@@ -179,6 +181,7 @@ def _take(path: str, value: Any, preset: dict[str, dict[str, Any]]) -> str:
         case "train.optimizer":
             if value not in ("adam", "muon"):
                 return "the optimizers are adam and muon"
+            value = _MUON if value == "muon" else value
         case "train.anneal_lr" | "train.torch_deterministic":
             value = bool(value)
         case "vec.num_buffers":
@@ -201,9 +204,11 @@ def _fitting(
     if not preset:
         return {}
     vec, train, policy = (preset.setdefault(name, {}) for name in ("vec", "train", "policy"))
-    train.setdefault("optimizer", "muon")  # 4.0 and 5.0 have no other one.
+    train.setdefault("optimizer", _MUON)  # 4.0 and 5.0 have no other one.
     policy.setdefault("hidden", (_WIDTH,))
+    policy["normalize"] = False  # Their networks get the observations as they are.
     if "total_agents" in sections.get("vec", {}):
+        policy["bias"] = False  # Layers of 4.0 and 5.0 have none.
         envs = value_of(sections["vec"]["total_agents"]) // agents
         if "num_layers" in sections.get("policy", {}):
             policy.setdefault("memory", "mingru")

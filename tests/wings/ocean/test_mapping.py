@@ -40,7 +40,7 @@ def test_the_preset_is_a_config_of_a_run(sections: dict[str, dict[str, str]], ag
     config = TrainConfig.bare("cartpole").merged(found.preset)
     config.check()
     assert config.check_batch(config.vec.num_envs * agents) >= 1
-    assert config.train.optimizer == "muon"
+    assert config.train.optimizer == "muon_sgd" and config.policy.normalize is False
 
 
 def test_what_keys_of_3_become() -> None:
@@ -50,7 +50,7 @@ def test_what_keys_of_3_become() -> None:
         0.015, 0.2, 0.2, 64,
     )  # fmt: skip
     assert found.preset["vec"]["num_envs"] == 32 and train["vtrace"] is True
-    assert found.preset["policy"] == {"memory": "lstm", "hidden": (128,)}
+    assert found.preset["policy"] == {"memory": "lstm", "hidden": (128,), "normalize": False}
     assert found.metric == "env/score"
     assert found.search == {"train.gamma": "0.8:0.9999", "train.horizon": "16/32/64"}
     reasons = {key: reason for key, _, reason in found.ignored}
@@ -65,8 +65,18 @@ def test_what_keys_of_3_become() -> None:
 def test_what_keys_of_4_become() -> None:
     found = mapped(FOUR, 2, ())
     assert found.preset["vec"] == {"num_envs": 2048, "num_buffers": 2}
-    assert found.preset["policy"] == {"hidden": (64,), "memory": "mingru", "memory_layers": 2}
+    assert found.preset["policy"] == {
+        "hidden": (64,), "memory": "mingru", "memory_layers": 2, "normalize": False,
+        "bias": False,
+    }  # fmt: skip
     assert found.preset["train"]["update_epochs"] == 1
+
+
+@pytest.mark.parametrize(("text", "here"), [("adam", "adam"), ("muon", "muon_sgd"), ("lion", "")])
+def test_what_an_optimizer_becomes(text: str, here: str) -> None:
+    found = mapped(FOUR | {"train": {"horizon": "64", "optimizer": text}}, 1, ())
+    assert found.preset["train"]["optimizer"] == (here or "muon_sgd")
+    assert ("train.optimizer" in {key for key, _, _ in found.ignored}) is (not here)
 
 
 def test_fractions_that_a_sweep_has_left_are_cut_off() -> None:
