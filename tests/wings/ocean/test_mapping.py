@@ -96,6 +96,22 @@ def test_fractions_that_a_sweep_has_left_are_cut_off() -> None:
     assert reasons["train.momentum"] != "it is unknown here"
 
 
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "expected"),
+    [
+        ("uniform", "1.5", "4", "1.5:4"),
+        ("uniform", "2", "2.75", "2:2.75"),
+        ("int_uniform", "1", "9", "1:9"),
+        ("uniform_pow2", "2", "16", "2/4/8/16"),
+        ("uniform_pow2", "0.25", "4", "0.25:4:log"),
+        ("log_normal", "1", "2.5", "1:2.5:log"),
+    ],
+)
+def test_ranges_of_an_envs_own_settings(kind: str, low: str, high: str, expected: str) -> None:
+    sections = FOUR | {"sweep.env.speed": {"distribution": kind, "min": low, "max": high}}
+    assert mapped(sections, 1, ()).search == {"env.speed": expected}
+
+
 def test_a_file_without_training_leaves_the_usual_preset() -> None:
     assert mapped({"env": {"size": "3"}, "vec": {"num_envs": "4"}}, 1, ()).preset == {}
 

@@ -22,6 +22,7 @@ from puffervec.train import TrainConfig
 from puffervec.train.config.target import env_spec, spec_hash
 from puffervec.train.learn.updater import reevaluate
 from puffervec.train.policies.mapping import policy_rows
+from puffervec.wings.ray import host as host_module
 from puffervec.wings.ray.host import (
     Failure,
     Host,
@@ -70,6 +71,16 @@ def play(
     )
     assert isinstance(answer, Segment), answer
     return copy.deepcopy(answer)  # Its arrays alias the host's.
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+@pytest.mark.parametrize("able", [False, True])
+def test_a_host_whose_processor_has_no_bf16_acts_without(
+    made: Callable[..., Host], monkeypatch: pytest.MonkeyPatch, wanted: bool, able: bool
+) -> None:
+    """The learner chooses by its own processor."""
+    monkeypatch.setattr(host_module, "cpu_has_bf16", lambda: able)
+    assert made(bf16=wanted).rollout.bf16 == (wanted and able)
 
 
 @pytest.mark.parametrize("tables", [{}, {"policy": {"memory": "lstm"}}])

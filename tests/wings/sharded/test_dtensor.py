@@ -39,6 +39,7 @@ def test_a_dtensor_goes_in_and_one_comes_out(mesh: DeviceMesh) -> None:
     assert (
         isinstance(y, DTensor)
         and y.placements == (Shard(0), Shard(3))
+        and y.shape == (2, 4, 5, 9)
         and far(y.to_local(), layers(x)) < 1e-12
     )
     with pytest.raises(ConfigError, match=r"use Shard\(3\) on the mesh dimension"):

@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 from puffervec.errors import ConfigError
+from puffervec.system.folder import Folder, NotPlainError
 from puffervec.train.metrics import curves
 from puffervec.train.metrics.log import JsonLog, read_metrics
 from puffervec.wings.watch import door
+from puffervec.wings.watch.page import read_below
 from tests.fixtures.pages import Served
 from tests.helpers import eventually
 from tests.viewing.web.browser import Browser, Page
@@ -481,3 +483,17 @@ def test_curves_are_smoothed_as_plot_smooths_them(
         np.testing.assert_allclose(
             found, curves.smoothed(xs, ys, share * (xs[-1] - xs[0])), rtol=1e-9, atol=1e-12
         )
+
+
+def test_files_are_read_name_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for name in ("x.txt", "a/x.txt", "a/b/x.txt"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    with Folder(tmp_path) as folder:
+        for name in ("x.txt", "a/x.txt", "a/b/x.txt"):
+            assert read_below(folder, name.split("/")) == name.encode()
+        with pytest.raises(FileNotFoundError):
+            read_below(folder, ["a", "y.txt"])
+        with pytest.raises((NotPlainError, OSError)):
+            read_below(folder, ["link", "x.txt"])
