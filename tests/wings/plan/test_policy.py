@@ -14,8 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
+from puffervec.errors import ConfigError
+from puffervec.train import TrainConfig
+from puffervec.train.config.target import env_spec
+from puffervec.train.policies.mapping import policy_rows
 from puffervec.wings import plan
-from puffervec.wings.plan.door import planned_calls
+from puffervec.wings.plan.door import check_plans, planned_calls
 from tests.wings.plan.memory import allocations
 from tests.wings.plan.policies import KINDS, make
 
@@ -49,6 +53,14 @@ def test_an_arena_gives_the_numbers_of_eager_and_allocates_nothing(kind: str) ->
         same(wanted[2], made.inputs[1], 0.0 if made.exact else 1e-5)
     assert made.arena.bytes <= 1.15 * made.arena.bound
     assert allocations(made.run, 1000 if kind == "set encoder" else 3) == []
+
+
+@pytest.mark.parametrize("mode", ["cudagraph", "compile+cudagraph"])
+def test_graphs_of_cuda_need_a_gpu(mode: str) -> None:
+    config = TrainConfig.of("cartpole", train={"plan": mode})
+    rows = policy_rows(env_spec(config), config)
+    with pytest.raises(ConfigError, match="it needs a GPU, train.device is cpu"):
+        check_plans(rows, {}, torch.device("cpu"))
 
 
 def test_an_ablation_gets_a_call_of_each_planned_mode() -> None:
