@@ -87,6 +87,26 @@ def test_numbers_are_taken_up_to_their_bounds(vec: VectorEnv, name: str, most: f
         assert load(vec, state) == lib.PV_ERROR_STATE
 
 
+def test_numbers_of_followers_are_taken_up_to_their_bounds(tmp_path: Path) -> None:
+    """A distance along a lane of 2e5 m would lead out of the map."""
+    write_world(tmp_path / "set", [random_scene(seed, objects=8, roads=9) for seed in (1, 2)])
+    with make_env(tmp_path / "set", num_agents=AGENTS, others="idm", control="sdc") as vec:
+        vec.reset(seed=3)
+        for _ in range(5):
+            vec.step(None)
+        state, shown = saved_state(vec), vec.peek(0)
+        for name, wrong in {"along": -1.0, "speed": 2e5, "from_x": 2e7, "from_y": -2e7}.items():
+            number = next(float(n) for n in shown[f"follower_{name}"] if n != 0.0)
+            places = np.flatnonzero(state.view(np.float32) == np.float32(number))
+            codes = []
+            for place in places:
+                broken = state.copy()
+                broken.view(np.float32)[place] = wrong
+                codes.append(load(vec, broken))
+            assert lib.PV_ERROR_STATE in codes, name
+        assert load(vec, state) == lib.PV_OK
+
+
 def test_unaligned_bytes_load_too(vec: VectorEnv) -> None:
     state = saved_state(vec)
     shifted = np.zeros(len(state) + 1, np.uint8)

@@ -70,6 +70,7 @@ def play(
         dump_weights(policies or host.policies), Request(version, host.incarnation, seed)
     )
     assert isinstance(answer, Segment), answer
+    assert 0.0 < answer.seconds < 600.0  # not the clock's own time
     return copy.deepcopy(answer)  # Its arrays alias the host's.
 
 
