@@ -10,6 +10,7 @@ import ast
 import os
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import psutil
@@ -20,6 +21,7 @@ from scripts.sabotage import Sabotage, Stale
 from tests.builds import source_folder
 
 LIST = sabotage.read_list()
+PYTHON_HEADERS = ("-isystem", sysconfig.get_path("include"))
 AREAS = (
     "csrc/contract", "csrc/core", "csrc/learner", "csrc/envs", "csrc/tag",
     "csrc/drive", "puffervec/vec/", "puffervec/workers/process/", "puffervec/train/collect/",
@@ -53,8 +55,10 @@ def test_broken_c_compiles(tmp_path: Path) -> None:
         name = f'#include "{path.relative_to(root)}"'
         including = (c for c in sources if c.suffix == ".c" and name in sources[c])
         unit = next(including, path) if path.suffix == ".h" else path
-        command = ["gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{root}", "-fsyntax-only", "-w", unit]
-        done = subprocess.run(command, capture_output=True, text=True)
+        command = ["gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{root}", *PYTHON_HEADERS]
+        done = subprocess.run(
+            [*command, "-fsyntax-only", "-w", unit], capture_output=True, text=True
+        )
         assert done.returncode == 0, f"{entry.name}: {done.stderr}"
         path.write_text(sources[path])
 
