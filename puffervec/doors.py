@@ -12,7 +12,7 @@ it.
 | plan      | `acting(policy, mode)`, `check_plans(rows, given, device)` | `train.plan`           |
 |           | `planned_calls(policy, args)`                             | `profile --ablation`    |
 | sharded   | `share_columns(name, policy, ranks)`                      | `train.tensor_parallel` |
-| ray       | `trainer_class()`                                         | `ray.address`           |
+| ray       | `check(config)`, `trainer_class()`                        | `ray.address`           |
 | evaluations | `check(config)`, `evaluations(config, folder, note)`     | `eval.every_s`          |
 | reference | `terms(run, ranks)`                                       | `train.kl_to`           |
 | warpdrive | `read(path, target)`                                      | `--warpdrive`           |

@@ -109,7 +109,7 @@ TESTED_TOGETHER = {
     "puffervec/train/run/collector.py": "tests/train/test_resume.py",
     "puffervec/train/run/find.py": "tests/train/test_rundir.py",
     "puffervec/train/run/learner.py": "tests/train/test_resume.py",
-    "puffervec/train/config/checks.py": "tests/train/test_config.py",
+    "puffervec/train/config/tables.py": "tests/train/test_config.py",
     "puffervec/train/config/hosts.py": "tests/wings/ray/test_trainer.py",
     "puffervec/train/run/setup.py": "tests/train/test_trainer.py",
     "puffervec/wings/ray/collector.py": "tests/wings/ray/test_trainer.py",

@@ -20,7 +20,8 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.system.arguments import Parser
 from puffervec.system.shells import scripts
 from puffervec.train.config import algorithms, flags
-from puffervec.train.config.sections import LogSection, TrainConfig, hints_of
+from puffervec.train.config.sections import LogSection, TrainConfig
+from puffervec.train.config.tables import hints_of
 
 ABOUT = """\
 Prints a script that completes verbs, envs, runs, flags and their values. To load it in every new

@@ -21,9 +21,9 @@ from puffervec.errors import ConfigError
 from puffervec.system.arguments import Parser
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec, native_env, own_evaluation, run_user_code
+from puffervec.train.config.target import env_spec, native_env, own_evaluation
 from puffervec.train.metrics.tables import ProgressLines, note
-from puffervec.workers.python.creators import Creator, named
+from puffervec.workers.python.creators import Creator, load, run_user_code
 
 if TYPE_CHECKING:
     from puffervec.train.policies.mapping import PolicyRows
@@ -297,7 +297,7 @@ def acting_rows(run: RunSpec) -> Mapping[str, PolicyRows]:
 
 def _make_actor(name: str, seed: int) -> Actor:
     """Make an actor with the user's code. Raises: ConfigError: that fails."""
-    make = Creator(run_user_code(name, "cannot be imported", lambda: named(name)))
+    make = Creator(load(name))
     actor = run_user_code(name, "cannot be made", lambda: make.make(seed))
     if missing := [
         method for method in ("reset", "act") if not callable(getattr(actor, method, None))

@@ -18,7 +18,8 @@ import typing
 from typing import Any
 
 from puffervec.train.config.flags import ALIASES, ENV_ALIASES, typed_sections
-from puffervec.train.config.sections import OF_THE_RUN, RoleSection, TrainConfig, describe, hints_of
+from puffervec.train.config.sections import OF_THE_RUN, RoleSection, TrainConfig
+from puffervec.train.config.tables import describe, hints_of
 from puffervec.train.config.target import training_of
 
 COMMON = (

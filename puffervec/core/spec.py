@@ -7,6 +7,8 @@ Python keeps no second list.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -233,6 +235,20 @@ class EnvSpec:
     def agents(self) -> int:
         """Number of rows per env over all groups."""
         return sum(group.agents for group in self.groups)
+
+    def policy_hash(self) -> str:
+        """Return a hash of all that policies depend on: fields and actions of every group."""
+        parts = [
+            [
+                group.name,
+                [[field.name, str(field.dtype), list(field.shape)] for field in group.fields],
+                group.action_kind,
+                list(group.action_sizes),
+                group.action_mask_size,
+            ]
+            for group in self.groups
+        ]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def leaf_fields(plan: ObservationPlan) -> tuple[Field, ...]:

@@ -19,7 +19,8 @@ from puffervec.contract.native import c_fields, pack_config
 from puffervec.errors import ConfigError
 from puffervec.train.config.flags import apply_flags, build_config
 from puffervec.train.config.ranges import build_space, with_values
-from puffervec.train.config.sections import TrainConfig, replace_from_table
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.tables import replace_from_table
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from drive_env.evaluate.evaluate import evaluate
 from drive_env.rules import RULES, remarks_on_rules
 from puffervec.errors import ConfigError
 from puffervec.train.config.flags import build_config
-from puffervec.train.config.sections import TrainConfig, replace_from_table
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.tables import replace_from_table
 from tests.drive_env.worlds import Straight
 
 MakeTree = Callable[..., dict[str, Any]]

@@ -17,7 +17,9 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.learn.updater import UpdateResult
 from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run import startup
+from puffervec.train.run.rundir import config_of
 from puffervec.train.run.setup import make_vec
+from puffervec.train.run.state import as_chosen
 from tests.train import envs
 
 Small = Callable[..., TrainConfig]
@@ -338,9 +340,10 @@ def test_an_older_run_goes_on_with_what_it_had(small: Small) -> None:
         (Path(__file__).parent / "golden" / "checkpoint_v1" / "manifest.json").read_text()
     )
     config = small(vec=AUTO, train={**LONG, "precision": "auto"})
+    before, cpu = config_of(golden, config), torch.device("cpu")
     old = golden | {"numerics": {"device": "cpu", "bf16": True}}
-    assert choose(config, never, resumed=old).run.config.train.precision == "bf16"
-    kept = choose(config, never, resumed=golden).run.config.vec
+    assert as_chosen(config, before, old, cpu).train.precision == "bf16"
+    kept = as_chosen(config, before, golden, cpu).vec
     assert (kept.backend, kept.num_buffers) == tuple(
         golden["config"]["vec"][name] for name in ("backend", "num_buffers")
     )

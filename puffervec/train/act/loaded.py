@@ -23,7 +23,7 @@ from puffervec.train.act.acting import PolicyActor
 from puffervec.train.act.batch import Batch, flags, read_batch, read_masks
 from puffervec.train.act.evaluate import load_policies
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import evaluation_config, spec_hash
+from puffervec.train.config.target import evaluation_config
 from puffervec.train.device.device import choose_device
 from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run.find import read_newest
@@ -222,10 +222,10 @@ class LoadedPolicy:
                 f"act: vec is a {type(vec).__name__}: give a vector env of puffervec.make; for "
                 "others leave vec out and give done"
             )
-        own_hash = spec_hash(vec.spec)
+        own_hash = vec.spec.policy_hash()
         if own_hash in self._matching:
             return
-        if own_hash != spec_hash(self._spec):
+        if own_hash != self._spec.policy_hash():
             raise ConfigError(
                 f"act: the policy was trained in {self.config.target} with observations "
                 f"{self.observation_space} and actions {self.action_space}; vec has "

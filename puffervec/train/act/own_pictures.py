@@ -17,9 +17,10 @@ import puffervec
 from puffervec.contract.drawing import PAPER
 from puffervec.contract.evaluation import Actor
 from puffervec.errors import ConfigError
-from puffervec.train.config.target import name_of, run_user_code
+from puffervec.train.config.target import name_of
 from puffervec.vec.vector_env import VectorEnv
 from puffervec.viewing.render.painter import LINE_PX, MARGIN_PX, add_head
+from puffervec.workers.python.creators import run_user_code
 
 MODE, FPS = "rgb_array", 30.0  # The rate applies if the env does not declare one.
 

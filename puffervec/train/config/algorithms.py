@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from puffervec.core.registry import Registry
 from puffervec.errors import ConfigError
-from puffervec.train.config.target import run_user_code
-from puffervec.workers.python.creators import named
+from puffervec.workers.python.creators import load
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -111,7 +110,6 @@ _REGISTRY = Registry(
     },
 )
 names = _REGISTRY.names
-CORRECTING = ("ppo", "a2c")  # The algorithms of this package.
 
 
 def get(name: str) -> Algorithm:
@@ -121,7 +119,7 @@ def get(name: str) -> Algorithm:
     """
     if ":" not in name:
         return _REGISTRY.get(name)
-    value: Any = run_user_code(f"train.algorithm {name}", "cannot be imported", lambda: named(name))
+    value: Any = load(name, f"train.algorithm {name}")
     if not isinstance(value, Algorithm):
         raise ConfigError(
             f"train.algorithm {name} is {value!r}: must be the name of a puffervec.train.Algorithm"

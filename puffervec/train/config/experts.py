@@ -49,14 +49,13 @@ def check_experts(config: TrainConfig, policies: Collection[PolicySettings], gro
 
     Args: groups: number of row groups of the env.
     """
-    if experts_of(config) is not None and groups > 1:
+    experts = experts_of(config)
+    if experts is not None and groups > 1:
         raise ConfigError(
             f"train.algorithm {config.train.algorithm}: {config.target} has {groups} row groups, "
             "but an expert acts for a single one: use another algorithm"
         )
-    kinds = {
-        own.role.learns and algorithms.get(own.train.algorithm).experts for own in policies
-    } | {algorithms.get(config.train.algorithm).experts}
+    kinds = {own.role.learns and own.algorithm.experts for own in policies} | {experts is not None}
     if len(kinds) > 1:
         raise ConfigError(
             f"train.algorithm {config.train.algorithm}: an env's expert acts for all agents, so "

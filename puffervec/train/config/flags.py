@@ -26,7 +26,8 @@ from typing import Any, Literal
 from puffervec.errors import ConfigError
 from puffervec.system.arguments import Parser
 from puffervec.train.config.schedules import Schedule
-from puffervec.train.config.sections import SECTIONS, TrainConfig, hints_of
+from puffervec.train.config.sections import SECTIONS, TrainConfig
+from puffervec.train.config.tables import hints_of
 
 MOST_CONFIG_BYTES = 1 << 20
 LARGEST_FLOAT = 2**53  # Above this a float may represent several whole numbers.

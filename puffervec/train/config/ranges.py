@@ -20,7 +20,8 @@ from typing import Any
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import algorithms, flags, schedules
-from puffervec.train.config.sections import SECTIONS, TrainConfig, hints_of, suggest
+from puffervec.train.config.sections import SECTIONS, TrainConfig
+from puffervec.train.config.tables import hints_of, suggest
 from puffervec.train.config.target import training_of
 
 PREFIX = "--sweep."  # Prefix of flags: --sweep.SECTION.NAME TEXT.

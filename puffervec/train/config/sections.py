@@ -11,30 +11,35 @@ before torch is loaded.
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import functools
-import json
 import math
-import numbers
-import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import puffervec.envs
-from puffervec.contract.native import implied, renamed
+from puffervec.doors import door
 from puffervec.errors import ConfigError
 from puffervec.train.config import algorithms, schedules
 from puffervec.train.config import target as targets
-from puffervec.train.config.checks import at_least, positive
+from puffervec.train.config.algorithms import Algorithm
 from puffervec.train.config.hosts import RaySection
 from puffervec.train.config.schedules import Schedule
+from puffervec.train.config.tables import (
+    Table,
+    check_json,
+    check_numbers,
+    convert,
+    format_value,
+    hints_of,
+    number,
+    replace_from_table,
+    suggest,
+    table_of,
+    to_json,
+)
 
-Table = Mapping[str, Any]
 # Number of Python envs; with fewer, a worker process costs about as much time as it saves.
 FEWEST_FOR_WORKERS = 8
-LONGEST_SHOWN = 200  # Characters of a value in a message.
 SEEDS = 2**62  # Ranks and resumed runs add to the seed, and torch takes 64 bits.
 MOST_LAYERS = 16  # Cells of memory. The limits exist since a checkpoint may contain any number.
 MOST_BLOCKS = 256  # Blocks per stage of a ConvNeXt.
@@ -64,8 +69,9 @@ class VecSection:
     """Backend that steps the envs. auto: multiprocessing; but fewer than 8 Python envs are stepped
     serially in one batch, unless workers, buffers or a batch size are set.
     """
-    num_envs: int = 16  # Number of envs, over all halves; under torchrun, of each rank.
-    num_workers: int | Literal["auto"] = "auto"
+    num_envs: int = number(16, least=1)
+    """Number of envs, over all halves; under torchrun, of each rank."""
+    num_workers: int | Literal["auto"] = number("auto", least=1)
     """Number of worker processes or threads; auto: depends on the usable cores."""
     num_buffers: int | Literal["auto"] = "auto"
     """Number of buffers. 2: one half of the envs steps while the policy computes the actions of the
@@ -73,13 +79,13 @@ class VecSection:
     and num_buffers are all auto: 1 for Python envs, and in runs of some length all three are chosen
     by a start-up measurement of up to a second.
     """
-    batch_size: int = 0
+    batch_size: int = number(0, least=0)
     """Number of envs per forward pass in rollouts; the num_envs / batch_size batches take turns. 0:
     num_envs / num_buffers."""
     split: Literal["auto", "workers", "envs"] = "auto"
     """Division into two halves: by workers, or by the envs of each worker; auto: as in
     `puffervec.make`, by the usable cores."""
-    timeout_s: float = 60.0
+    timeout_s: float = number(60.0, above=0)
     """Longest wait for a step of a worker, in seconds; a worker that takes longer is considered
     hung, and the run ends."""
 
@@ -98,6 +104,20 @@ class VecSection:
         buffers = 2 if self.num_buffers == "auto" else self.num_buffers
         return dataclasses.replace(self, backend=backend, num_buffers=buffers)
 
+    def check(self) -> None:
+        """Raise ConfigError for values of a resolved section that cannot work."""
+        if self.num_buffers not in (1, 2):
+            raise ConfigError(f"vec.num_buffers is {self.num_buffers}: must be 1 or 2")
+        divisor, name = int(self.num_buffers), "num_buffers"
+        if self.batch_size:
+            divisor, name = self.batch_size, "batch_size"
+        if self.num_envs % divisor:
+            hint = "" if self.batch_size else " (or use vec.num_buffers 1)"
+            raise ConfigError(
+                f"vec.num_envs is {self.num_envs}: must be a multiple of vec.{name}, {divisor}"
+                f"{hint}"
+            )
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainSection:
@@ -106,22 +126,23 @@ class TrainSection:
     usual_minibatches: ClassVar[int] = 8  # Minibatches per epoch if minibatch_size is 0.
     algorithm: str = algorithms.DEFAULT
     """Learning algorithm: ppo, a2c, one of an installed package, or your own as module:NAME."""
-    seed: int = 1  # Seed of envs, weights, sampling and shuffling.
+    seed: int = number(1, least=0)  # Seed of envs, weights, sampling and shuffling.
     device: str = "auto"  # Device: auto, cpu, cuda or cuda:N; auto: CUDA if available.
-    total_timesteps: int = 10_000_000  # Agent-steps of all ranks after which the run ends.
-    time_limit_s: float = 0.0
+    total_timesteps: int = number(10_000_000, least=1)
+    """Agent-steps of all ranks after which the run ends."""
+    time_limit_s: float = number(0.0, least=0)
     """Seconds after which the run ends; 0: no limit. The learning rate is annealed over the limit
     that is reached first."""
-    horizon: int = 64  # Rollout length T: steps per env between updates.
-    minibatch_size: int = 0
+    horizon: int = number(64, least=1)  # Rollout length T: steps per env between updates.
+    minibatch_size: int = number(0, least=0)
     """Samples per gradient step, including padding; must divide rows x horizon; 0: an eighth of
     them, a2c: all. Each rank has minibatches of this size, so that with N ranks a gradient step
     averages over N times as many samples.
     """
-    microbatch_size: int = 1024
+    microbatch_size: int = number(1024, least=1)
     """Samples per backward pass on a CPU, so that they fit into its caches; CUDA uses whole
     minibatches."""
-    update_epochs: int = 2  # Epochs per update: passes over each rollout.
+    update_epochs: int = number(2, least=1)  # Epochs per update: passes over each rollout.
     optimizer: Literal["adam", "muon", "muon_sgd"] = "adam"
     """Optimizer; muon: Muon for matrices and Adam for all other weights; muon_sgd: Muon for all
     matrices and SGD for vectors, both with Nesterov momentum and with the steps of PufferLib's
@@ -131,7 +152,7 @@ class TrainSection:
     anneal_lr: bool = True
     """Whether the learning rate decreases linearly over the run, to a tenth of lr; points are used
     as they are."""
-    adam_eps: float = 1e-8  # Epsilon in the denominator of Adam.
+    adam_eps: float = number(1e-8, above=0)  # Epsilon in the denominator of Adam.
     gamma: float = 0.98  # Discount factor per step.
     gae_lambda: float = 0.95
     """Lambda of GAE; 0: one-step advantages; 1: advantages from whole returns."""
@@ -140,14 +161,14 @@ class TrainSection:
     vtrace: bool = False
     """Whether advantages are corrected, in every epoch, for changes of the policy since the rollout
     (V-trace, IMPALA)."""
-    vtrace_rho: float = 1.0
+    vtrace_rho: float = number(1.0, above=0)
     """vtrace: upper bound on the importance weights of the temporal-difference errors."""
-    vtrace_c: float = 1.0
+    vtrace_c: float = number(1.0, above=0)
     """vtrace: upper bound on the importance weights of the traces to later steps."""
     asynchronous: bool = False
     """Whether the next rollout is collected during an update, with the weights before that update;
     implies vtrace."""
-    value_coef: float = 1.0  # Coefficient of the value loss.
+    value_coef: float = number(1.0, least=0)  # Coefficient of the value loss.
     entropy_coef: Schedule = 0.01
     """Coefficient of the entropy bonus: a number, or points [[agent-steps, coefficient], ...]."""
     kl_to: str = ""
@@ -160,7 +181,8 @@ class TrainSection:
     """
     scale_rewards: bool = False
     """Whether rewards are divided by the root mean square of discounted returns."""
-    max_grad_norm: float = 1.0  # Largest norm of the gradient; larger ones are scaled down to it.
+    max_grad_norm: float = number(1.0, above=0)
+    """Largest norm of the gradient; larger ones are scaled down to it."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Precision of the policy. auto: bf16 on CUDA, and on CPUs with bf16 instructions if a start-up
     measurement of 50 ms shows that it is faster; runs too short for that use bf16 wherever the
@@ -179,11 +201,11 @@ class TrainSection:
     learning rate depends on total_timesteps alone, and CUDA uses only kernels that sum in a fixed
     order, which are slower.
     """
-    threads: int = 0
+    threads: int = number(0, least=0)
     """CPU threads of the policy; 0: all usable cores, or the share of the rank."""
-    rank_timeout_s: float = 600.0
+    rank_timeout_s: float = number(600.0, above=0)
     """Under torchrun: longest wait for a rank, in seconds, before it is considered lost."""
-    tensor_parallel: int = 1
+    tensor_parallel: int = number(1, least=1)
     """Under torchrun: number of neighbouring ranks that split the columns of pictures in an update,
     for policies with convolutions whose pictures are too large for one device. Results do not
     change, and each rank still collects rollouts with its own envs.
@@ -192,22 +214,6 @@ class TrainSection:
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""
-        at_least(
-            "train",
-            self,
-            1,
-            "total_timesteps",
-            "horizon",
-            "microbatch_size",
-            "update_epochs",
-            "tensor_parallel",
-        )
-        at_least(
-            "train", self, 0, "seed", "minibatch_size", "time_limit_s", "value_coef", "threads"
-        )
-        positive(
-            "train", self, "max_grad_norm", "adam_eps", "vtrace_rho", "vtrace_c", "rank_timeout_s"
-        )
         schedules.check("train.lr", self.lr, zero=False)
         schedules.check("train.entropy_coef", self.entropy_coef, zero=True)
         schedules.check("train.kl_weight", self.kl_weight, zero=True)
@@ -368,10 +374,15 @@ class PolicySettings:
     policy: PolicySection
     role: RoleSection
 
+    @property
+    def algorithm(self) -> Algorithm:
+        """The algorithm that trains the policy."""
+        return algorithms.get(self.train.algorithm)
+
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""
-        _check_whole("train", self.train)
-        _check_whole("policy", self.policy)
+        check_numbers("train", self.train)
+        check_numbers("policy", self.policy)
         self.train.check()
         self.policy.check()
 
@@ -380,7 +391,7 @@ class PolicySettings:
 class EvalSection:
     """Settings of evaluations while the run trains."""
 
-    every_s: float = 0.0
+    every_s: float = number(0.0, least=0)
     """Seconds from the start of one evaluation to the next; 0: none while the run trains. Each
     evaluates a checkpoint in a separate process at a low priority.
     """
@@ -388,22 +399,21 @@ class EvalSection:
     """Suites of `puffer-train eval` to evaluate; empty: the env's own evaluation. With several, a
     checkpoint's score is their mean.
     """
-    episodes: int = 0  # Number of episodes, as `puffer-train eval` counts them; 0: its default.
+    episodes: int = number(0, least=0)
+    """Number of episodes, as `puffer-train eval` counts them; 0: its default."""
     metric: str = ""
     """Column of an evaluation's total that rates checkpoints, the highest being best; empty: the
     score of the evaluation or, where there is none, the return.
     """
-    patience: int = 0
+    patience: int = number(0, least=0)
     """Number of evaluations in a row without a better checkpoint after which the run ends; 0: it
     never ends for that.
     """
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""
-        for name in ("every_s", "episodes", "patience"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                raise ConfigError(f"eval.{name} is {value!r}: must be 0 or more")
+        if not self.every_s < math.inf:
+            raise ConfigError(f"eval.every_s is {self.every_s}: must be finite")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -412,11 +422,13 @@ class LogSection:
 
     folder: Path = Path("runs")  # Folder in which run folders are made.
     name: str = ""  # Name of the run folder; empty: env, date and seed.
-    checkpoint_interval_s: float = 60.0  # Seconds between checkpoints; 0: after every update.
-    keep_checkpoints: int = 3  # Number of checkpoints to keep; older ones are removed.
+    checkpoint_interval_s: float = number(60.0, least=0)
+    """Seconds between checkpoints; 0: after every update."""
+    keep_checkpoints: int = number(3, least=1)
+    """Number of checkpoints to keep; older ones are removed."""
     dashboard: Literal["auto", "rich", "plain", "off"] = "auto"
     """Output in the terminal; auto: rich in a terminal, else plain lines."""
-    print_interval_s: float = 5.0
+    print_interval_s: float = number(5.0, least=0)
     """Seconds between plain lines, samples of CPU and memory use, and wandb records."""
     tensorboard: bool = False
     """Whether metrics and settings are written for TensorBoard. It has the metrics of every update,
@@ -477,16 +489,8 @@ class TrainConfig:
 
         Raises: ConfigError: an unknown env.
         """
-        if not isinstance(target, str):
-            name = targets.name_of(target)
-            return cls(
-                target=name, env={}, creator=None if targets.leads_to(name, target) else target
-            )
-        native = targets.native_env(target)
-        if native is not None:
-            return cls(target=puffervec.envs.full_name(target), env=native.config())
-        targets.maker(target)
-        return cls(target=target, env={})
+        name, native, creator = targets.find(target)
+        return cls(target=name, env={} if native is None else native.config(), creator=creator)
 
     @property
     def python(self) -> bool:
@@ -503,7 +507,7 @@ class TrainConfig:
 
     def without_ray(self) -> TrainConfig:
         """Return the config with rollouts on the run's own machine."""
-        return dataclasses.replace(self, ray=dataclasses.replace(self.ray, address=""))
+        return self.with_values("ray", address="")
 
     def merged(self, tables: Mapping[str, Table]) -> TrainConfig:
         """Return a copy with the values of the tables.
@@ -534,6 +538,12 @@ class TrainConfig:
         for name in merged.policies:
             merged.of_policy(name)
         return merged
+
+    def with_values(self, section: str, **values: Any) -> TrainConfig:
+        """Return a copy with other values of one section, which are not converted or checked."""
+        return dataclasses.replace(
+            self, **{section: dataclasses.replace(getattr(self, section), **values)}
+        )
 
     def _policies_without(self, tables: Mapping[str, Table]) -> dict[str, dict[str, Any]]:
         """Return the tables of single policies, without the keys that `tables` sets for all."""
@@ -600,6 +610,11 @@ class TrainConfig:
             )
         return PolicySettings(**merged)
 
+    @property
+    def policy_kinds(self) -> tuple[str, ...]:
+        """The kinds of network that the settings name, for the run and for single policies."""
+        return tuple(self.of_policy(name).policy.kind for name in ("", *self.policies))
+
     def tables(self) -> dict[str, dict[str, Any]]:
         """Return the config as plain tables of JSON values, the inverse of `merged`."""
         values = {section: getattr(self, section) for section in SECTIONS}
@@ -607,49 +622,31 @@ class TrainConfig:
             name: dict(value) if isinstance(value, dict) else table_of(value)
             for name, value in values.items()
         }
-        return plain | {"policies": _plain(self.policies)}
+        return plain | {"policies": to_json(self.policies)}
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work, as far as known without making the env."""
-        _check_whole("log", self.log)
-        _check_whole("ray", self.ray)
-        self.eval.check()
-        self.ray.check()
-        self.ray.check_with(
-            self.train, (self.of_policy(name).train.algorithm for name in ("", *self.policies))
-        )
-        kind = algorithms.get(self.train.algorithm).section
-        if not isinstance(self.train, kind):
-            raise ConfigError(
-                f"train is a {type(self.train).__name__}: algorithm {self.train.algorithm} has a "
-                f"{kind.__name__}"
-            )
-        self.of_policy("").check()
-        for name in self.policies:
-            try:
-                self.of_policy(name).check()
-            except ConfigError as error:
-                raise ConfigError(f"policies.{name}: {error}") from error
-        v = self.vec.resolved(self.python)
-        at_least("vec", v, 1, "num_envs")
-        positive("vec", v, "timeout_s")
-        if v.num_buffers not in (1, 2):
-            raise ConfigError(f"vec.num_buffers is {v.num_buffers}: must be 1 or 2")
-        at_least("vec", v, 0, "batch_size")
-        divisor, name = (
-            (v.batch_size, "batch_size") if v.batch_size else (int(v.num_buffers), "num_buffers")
-        )
-        if v.num_envs % divisor:
-            hint = "" if v.batch_size else " (or use vec.num_buffers 1)"
-            raise ConfigError(
-                f"vec.num_envs is {v.num_envs}: must be a multiple of vec.{name}, {divisor}{hint}"
-            )
-        if v.num_workers != "auto":
-            at_least("vec", v, 1, "num_workers")
+        for name in ("vec", "eval", "ray", "log"):
+            check_numbers(name, getattr(self, name))
         if self.python:
             check_json(self.env)
-        at_least("log", self.log, 1, "keep_checkpoints")
-        at_least("log", self.log, 0, "checkpoint_interval_s", "print_interval_s")
+        self.vec.resolved(self.python).check()
+        self.eval.check()
+        for name in ("", *self.policies):
+            own = self.of_policy(name)
+            if not isinstance(own.train, own.algorithm.section):
+                raise ConfigError(
+                    f"train is a {type(own.train).__name__}: algorithm {own.train.algorithm} has a "
+                    f"{own.algorithm.section.__name__}"
+                )
+            try:
+                own.check()
+            except ConfigError as error:
+                if not name:
+                    raise
+                raise ConfigError(f"policies.{name}: {error}") from error
+        if self.ray.address:
+            door("ray", "ray.address").check(self)
 
     def check_batch(self, rows: int) -> int:
         """Return the number of minibatches per epoch for `rows` rows over all halves.
@@ -669,16 +666,6 @@ class TrainConfig:
         return batch // size
 
 
-def _check_whole(section: str, settings: Any) -> None:
-    """Raise ConfigError for a count that is not a whole number, which a TOML file may contain."""
-    for setting in dataclasses.fields(settings):
-        value = getattr(settings, setting.name)
-        if setting.type in ("int", int) and (
-            isinstance(value, bool) or not isinstance(value, numbers.Integral)
-        ):
-            raise ConfigError(f"{section}.{setting.name} is {value!r}: must be a whole number")
-
-
 def check_layers(layers: int) -> None:
     """Raise ConfigError if `policy.memory_layers` is not a reasonable number of cells."""
     if not 0 <= layers <= MOST_LAYERS:
@@ -693,25 +680,6 @@ def check_widths(key: str, widths: tuple[int, ...]) -> None:
         raise ConfigError(f"{key} is {format_value(widths)}: each width must be 1 to {WIDEST}")
 
 
-def format_value(value: Any) -> str:
-    """Return the repr of a value for a message, shortened if it is long."""
-    text = repr(value)
-    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
-
-
-def check_json(settings: Table) -> None:
-    """Raise ConfigError unless the settings of a Python env can be saved with a run."""
-    for name, value in settings.items():
-        try:
-            json.dumps(value)
-        except (TypeError, ValueError):
-            raise ConfigError(
-                f"env.{name} is {value!r}: settings are saved with the run, so use numbers, text, "
-                "true, false, or lists and tables of these, and bind other objects to the "
-                "callable (functools.partial)"
-            ) from None
-
-
 def _override_section(section: Any, table: Table, path: str) -> Any:
     if (
         isinstance(section, TrainSection)
@@ -721,16 +689,6 @@ def _override_section(section: Any, table: Table, path: str) -> Any:
     if not isinstance(section, dict):
         return replace_from_table(section, table, path)
     return section | {str(key).replace("-", "_"): value for key, value in table.items()}
-
-
-_hints = functools.cache(typing.get_type_hints)
-
-
-def hints_of(instance: Any) -> dict[str, Any]:
-    """Return the type of each field of a dataclass instance."""
-    kind: Any = type(instance)
-    hints: dict[str, Any] = _hints(kind)
-    return hints
 
 
 def _override_for_policy(section: Any, table: Table, path: str) -> Any:
@@ -744,137 +702,3 @@ def _override_for_policy(section: Any, table: Table, path: str) -> Any:
     return replace_from_table(
         section, {key: [value] if key in lists else value for key, value in table.items()}, path
     )
-
-
-def replace_from_table(instance: Any, table: Table, path: str) -> Any:
-    """Return `instance` (a dataclass) with the table's values, checked against its type hints.
-
-    Values that came from a preset of the instance (`unresolved`) are resolved again, since the
-    table may choose another preset. Fields that the table implies (`implied`) are set too.
-
-    Raises: ConfigError: names `path.key`.
-    """
-    hints = hints_of(instance)
-    names = [field.name for field in dataclasses.fields(instance)]
-    changes: dict[str, Any] = {}
-    for name, value in table.items():
-        (key,) = renamed(instance, {str(name).replace("-", "_"): value})
-        if key not in names:
-            raise ConfigError(f"unknown key {path}.{name}{suggest(key, names)}")
-        changes[key] = convert(value, hints[key], f"{path}.{key}")
-    unresolved = getattr(instance, "unresolved", {})
-    try:
-        return dataclasses.replace(
-            instance, **{**unresolved, **implied(instance, changes), **changes}
-        )
-    except (TypeError, ValueError) as error:
-        raise (
-            error if isinstance(error, ConfigError) else ConfigError(f"[{path}]: {error}")
-        ) from error
-
-
-def suggest(name: str, known: list[str]) -> str:
-    """Return `: did you mean X?`, or a list of the known names if none is similar."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f": did you mean {close[0]}?" if close else f": known are {', '.join(sorted(known))}"
-
-
-def table_of(instance: Any) -> dict[str, Any]:
-    """Return a dataclass instance as a table of JSON values (paths as text, tuples as lists)."""
-    return {
-        field.name: _plain(getattr(instance, field.name)) for field in dataclasses.fields(instance)
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return value
-
-
-def convert(value: Any, hint: Any, key: str) -> Any:
-    """Convert a TOML or JSON value to the type `hint`.
-
-    Nothing is cast silently, except 2 -> 2.0, 1e6 -> 1000000 if no digit is lost, text -> Path and
-    list -> tuple.
-
-    Raises: ConfigError: names `key`, the value and what is allowed.
-    """
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Any:
-        return value
-    if hint == Schedule:
-        return schedules.convert(value, key)
-    if origin is Literal:
-        if value in arguments and type(value) in {type(a) for a in arguments}:
-            return value
-    elif origin in (typing.Union, types.UnionType):
-        for option in arguments:
-            try:
-                return convert(value, option, key)
-            except ConfigError:
-                continue
-    elif origin in (tuple, Sequence) and isinstance(value, (list, tuple)):
-        fixed = origin is tuple and arguments[1:] != (Ellipsis,)
-        items = list(arguments) if fixed else [arguments[0]] * len(value)
-        if len(items) == len(value):
-            return tuple(convert(v, item, key) for v, item in zip(value, items, strict=True))
-    elif hint is type(None) and value is None:
-        return None
-    elif hint is bool and isinstance(value, bool):
-        return value
-    elif (
-        hint is int
-        and isinstance(value, int)
-        and not isinstance(value, bool)
-        and _fits_a_double(value)
-    ):
-        return value
-    elif hint is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    elif (
-        hint is float
-        and isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and _fits_a_double(value)
-    ):
-        return float(value)
-    elif hint is str and isinstance(value, str):
-        return value
-    elif hint is Path and isinstance(value, (str, Path)):
-        return Path(value)
-    raise ConfigError(f"{key} is {format_value(value)}: must be {describe(hint)}")
-
-
-def _fits_a_double(value: float) -> bool:
-    try:
-        float(value)
-    except OverflowError:  # a whole number of more than 308 digits
-        return False
-    return True
-
-
-def describe(hint: Any) -> str:
-    """Describe a type hint in words: `"auto" or an integer`."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if hint == Schedule:
-        return "a number or points"
-    if origin is Literal:
-        return " or ".join(repr(a) for a in arguments)
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(describe(a) for a in arguments)
-    if origin in (tuple, Sequence):
-        return f"a list, each item {describe(arguments[0])}"
-    words = {
-        int: "an integer",
-        float: "a number",
-        bool: "true or false",
-        str: "text",
-        Path: "a path",
-        type(None): "nothing",
-    }
-    return words.get(hint, str(hint))

@@ -10,26 +10,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import itertools
-import json
 import mmap
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import puffervec.envs
 from puffervec.contract.evaluation import Evaluation
 from puffervec.contract.native import NativeEnv, pack_params
 from puffervec.contract.training import Training
 from puffervec.core.spec import EnvSpec, GroupSpec
-from puffervec.errors import ConfigError, PuffervecError
+from puffervec.errors import ConfigError
+from puffervec.workers.python.creators import creators, resolve, run_user_code
 
 if TYPE_CHECKING:
     from puffervec.train.config.sections import TrainConfig
-
-Result = TypeVar("Result")
 
 MOST_CHOICES = 65_536  # Logits of one policy.
 # The preset of envs without their own preset, in C or in Python: many epochs with a large learning
@@ -75,6 +72,28 @@ def native_env(target: str) -> NativeEnv | None:
         raise ConfigError(
             f"{unknown}; or give a Gymnasium id (CartPole-v1) or module:factory"
         ) from None
+
+
+def find(
+    target: str | Callable[..., Any],
+) -> tuple[str, NativeEnv | None, Callable[..., Any] | None]:
+    """Find an env by its name or factory. This imports modules, but makes no env.
+
+    Returns:
+        Its full name; the C env, None for a Python env; and the factory of a Python env that cannot
+        be imported by its name, else None.
+
+    Raises:
+        ConfigError: an unknown env.
+    """
+    if not isinstance(target, str):
+        name = name_of(target)
+        return name, None, None if leads_to(name, target) else target
+    native = native_env(target)
+    if native is None:
+        maker(target)
+        return target, None, None
+    return puffervec.envs.full_name(target), native, None
 
 
 def trained_policy(name: str) -> Path | None:
@@ -127,8 +146,6 @@ def maker(target: str, creator: Callable[..., Any] | None = None) -> Callable[..
 
     Raises: ConfigError: the module, function or id does not exist.
     """
-    from puffervec.workers.python.creators import resolve
-
     if creator is not None:
         return creator
     module, _, name = target.partition(":")
@@ -200,7 +217,6 @@ def _check_spec(native: NativeEnv, settings: Any, spec: EnvSpec) -> EnvSpec:
 
 
 def _python_spec(config: TrainConfig) -> EnvSpec:
-    from puffervec.workers.python.creators import creators
     from puffervec.workers.python.env import PUFFER, PythonEnv
 
     makers = creators(maker(config.target, config.creator), None, config.env, 1)
@@ -218,16 +234,6 @@ def _python_spec(config: TrainConfig) -> EnvSpec:
     finally:
         env.close()
     return spec
-
-
-def run_user_code(target: str, what: str, work: Callable[[], Result]) -> Result:
-    """Run a user's code. Any exception becomes a ConfigError with its message."""
-    try:
-        return work()
-    except PuffervecError:
-        raise
-    except Exception as error:
-        raise ConfigError(f"{target} {what}: {type(error).__name__}: {error}") from error
 
 
 def check_spaces(target: str, group: GroupSpec) -> None:
@@ -257,18 +263,3 @@ def check_spaces(target: str, group: GroupSpec) -> None:
             f"{space} has {sum(action.sizes):,} choices: a policy can learn at most "
             f"{MOST_CHOICES:,}"
         )
-
-
-def spec_hash(spec: EnvSpec) -> str:
-    """Return a hash of all that policies depend on: the fields and actions of every group."""
-    parts = [
-        [
-            g.name,
-            [[f.name, str(f.dtype), list(f.shape)] for f in g.fields],
-            g.action_kind,
-            list(g.action_sizes),
-            g.action_mask_size,
-        ]
-        for g in spec.groups
-    ]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

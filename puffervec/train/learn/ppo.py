@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from puffervec.train.config.algorithms import Algorithm, Loss
-from puffervec.train.config.checks import at_least, positive
 from puffervec.train.config.sections import TrainSection
+from puffervec.train.config.tables import number
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,16 +23,11 @@ if TYPE_CHECKING:
 class PPOSection(TrainSection):
     """PPO: clipped probability ratios."""
 
-    clip: float = 0.2  # Clipping range of the probability ratio, epsilon.
-    value_clip: float = 0.0  # Largest change of a value prediction per update; 0: no limit.
-    target_kl: float = 0.0
+    clip: float = number(0.2, above=0)  # Clipping range of the probability ratio, epsilon.
+    value_clip: float = number(0.0, least=0)
+    """Largest change of a value prediction per update; 0: no limit."""
+    target_kl: float = number(0.0, least=0)
     """Mean KL divergence after which no further epochs of an update are run; 0: no limit."""
-
-    def check(self) -> None:
-        """Raise ConfigError for values that cannot work."""
-        super().check()
-        positive("train", self, "clip")
-        at_least("train", self, 0, "value_clip", "target_kl")
 
 
 def _loss() -> Loss:

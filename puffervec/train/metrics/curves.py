@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from puffervec.errors import ConfigError
-from puffervec.train.config.sections import suggest
+from puffervec.train.config.tables import suggest
 from puffervec.train.metrics.keys import (
     ELAPSED_S,
     ENV,

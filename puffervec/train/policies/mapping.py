@@ -13,10 +13,10 @@ from torch import nn
 
 from puffervec.core.spec import EnvSpec, GroupSpec
 from puffervec.errors import ConfigError
-from puffervec.train.config.sections import PolicySection, PolicySettings, TrainConfig, suggest
-from puffervec.train.config.target import run_user_code
+from puffervec.train.config.sections import PolicySection, PolicySettings, TrainConfig
+from puffervec.train.config.tables import suggest
 from puffervec.train.policies.registry import build_policy
-from puffervec.workers.python.creators import named
+from puffervec.workers.python.creators import load, run_user_code
 
 Agent = tuple[int, int]  # The index of a row group, and a row of an env in it.
 AgentMap = Callable[[int | str], str]
@@ -97,7 +97,7 @@ def explicit_map(spec: EnvSpec, policy_map: Sequence[str] | AgentMap) -> tuple[s
         name_of: AgentMap = policy_map
     elif len(policy_map) == 1 and ":" in policy_map[0] and "=" not in policy_map[0]:
         path = policy_map[0]
-        name_of = run_user_code(f"policy.map {path}", "cannot be imported", lambda: named(path))
+        name_of = load(path, f"policy.map {path}")
     else:
         return tuple(policy_map)
     agents = [(group, row) for group in spec.groups for row in range(group.agents)]

@@ -10,14 +10,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 
 from puffervec.core.spec import EnvSpec
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec
-from puffervec.train.policies.mapping import PolicyRows, policy_rows
+from puffervec.train.policies.mapping import AgentMap, PolicyRows, explicit_map, policy_rows
 
 CPU = torch.device("cpu")
 
@@ -37,13 +36,22 @@ class RunSpec:
     device: torch.device = CPU
 
     @classmethod
-    def of(cls, config: TrainConfig, device: torch.device = CPU) -> RunSpec:
-        """Open the env of a config for its spec.
+    def of(
+        cls, config: TrainConfig, device: torch.device = CPU, policy_map: AgentMap | None = None
+    ) -> RunSpec:
+        """Open the env of a config for its spec, and list the agents of each policy.
+
+        Args:
+            config: The settings.
+            device: The device of the policies.
+            policy_map: A function in place of `policy.map`; see `explicit_map`.
 
         Raises:
-            ConfigError, SceneError: The env cannot be created.
+            ConfigError, SceneError: The env cannot be created, or the map does not fit it.
         """
-        return cls(config, env_spec(config), device)
+        spec = env_spec(config)
+        entries = explicit_map(spec, policy_map or config.policy.map)
+        return cls(config.with_values("policy", map=entries), spec, device)
 
     @functools.cached_property
     def rows(self) -> Mapping[str, PolicyRows]:
@@ -53,7 +61,3 @@ class RunSpec:
     def with_config(self, config: TrainConfig) -> RunSpec:
         """Return the run with another config of the same env."""
         return dataclasses.replace(self, config=config)
-
-    def merged(self, tables: Mapping[str, Mapping[str, Any]]) -> RunSpec:
-        """Return the run with other settings of the same env; see `TrainConfig.merged`."""
-        return self.with_config(self.config.merged(tables))

@@ -54,7 +54,7 @@ from torch import Tensor
 
 from puffervec.errors import CheckpointError, PuffervecError
 from puffervec.system.folder import REMOVED, Folder, make_folder, reason
-from puffervec.train.config.sections import format_value
+from puffervec.train.config.tables import format_value
 from puffervec.train.run.rundir import CHECKPOINTS
 
 FORMAT_VERSION = 1

@@ -19,7 +19,7 @@ from puffervec.system.folder import Folder
 from puffervec.train.config.target import trained_policy
 from puffervec.train.device import ranks
 from puffervec.train.run import provenance
-from puffervec.train.run.checkpoint import MANIFEST, newest
+from puffervec.train.run.checkpoint import MANIFEST, listed, newest
 from puffervec.train.run.folders import newest_first
 from puffervec.train.run.rundir import CHECKPOINTS
 
@@ -64,6 +64,19 @@ def find_checkpoint(
             state = "is not a folder" if os.path.exists(path) else "does not exist"
         raise CheckpointError(f"{path} {state}: name a run folder, a checkpoint in it, or latest")
     return found
+
+
+def find_checkpoints(where: str, runs: Path) -> list[Path]:
+    """Return all checkpoints of a folder of checkpoints, or the one of `find_checkpoint`.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    if where != "latest" and not os.path.lexists(Path(where) / MANIFEST):
+        pool = listed(Path(where))
+        if pool:
+            return pool
+    return [find_checkpoint(where, runs)]
 
 
 def read_newest(

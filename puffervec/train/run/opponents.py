@@ -13,7 +13,6 @@ resumed, evaluated and exported after those runs are deleted. Runs in the learne
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,15 +20,15 @@ import torch
 from torch import nn
 
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
-from puffervec.train.config.sections import PolicySection, TrainConfig, table_of
-from puffervec.train.config.target import spec_hash
+from puffervec.train.config.sections import PolicySection, TrainConfig
+from puffervec.train.config.tables import table_of
 from puffervec.train.device.ranks import Ranks
 from puffervec.train.policies.mapping import PolicyRows
 from puffervec.train.policies.pool import Pool
 from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run import checkpoint as ckpt
-from puffervec.train.run.find import find_checkpoint
-from puffervec.train.run.rundir import config_from_tables
+from puffervec.train.run.find import find_checkpoints
+from puffervec.train.run.rundir import config_of
 from puffervec.train.run.state import POOL, Tensors, actor_weights, as_trained
 from puffervec.train.run.trained import with_weights
 
@@ -99,15 +98,19 @@ def of_config(run: RunSpec, ranks: Ranks) -> dict[str, Opponents]:
     return found
 
 
-def of_checkpoint(config: TrainConfig, found: ckpt.Checkpoint) -> dict[str, Opponents]:
+def of_checkpoint(
+    config: TrainConfig, before: TrainConfig, found: ckpt.Checkpoint
+) -> dict[str, Opponents]:
     """Return the opponents of a resumed run from its checkpoint, by policy.
+
+    Args:
+        config: of the run.
+        before: of the checkpoint.
+        found: the checkpoint.
 
     Raises:
         CheckpointError: the settings name other opponents, or the checkpoint lacks one.
     """
-    before = config_from_tables(
-        found.manifest["config"], (config.target, *_kinds(config)), config.creator, learns=False
-    )
     opponents = {}
     for name, entry in found.manifest["policies"].items():
         now, then = config.of_policy(name).role.opponent, before.of_policy(name).role.opponent
@@ -144,14 +147,11 @@ def with_networks(config: TrainConfig, opponents: Mapping[str, Opponents]) -> Tr
         }
         for name, found in opponents.items()
     }
-    kept = dict(config.policies)
-    for name in tables:
-        kept[name] = {key: value for key, value in kept.get(name, {}).items() if key not in common}
-    return dataclasses.replace(config, policies=kept).merged({"policies": tables})
-
-
-def _kinds(config: TrainConfig) -> list[str]:
-    return [config.policy.kind, *(config.of_policy(name).policy.kind for name in config.policies)]
+    policies = dict(config.policies)
+    for name, table in tables.items():
+        kept = {key: value for key, value in policies.get(name, {}).items() if key not in common}
+        policies[name] = kept | table
+    return dataclasses.replace(config, policies=policies)
 
 
 def find_places(setting: str, places: Sequence[str], runs: Path, ranks: Ranks) -> list[Path]:
@@ -163,23 +163,13 @@ def find_places(setting: str, places: Sequence[str], runs: Path, ranks: Ranks) -
     shared: tuple[list[str], str] = ([], "")
     if ranks.first:
         try:
-            shared = [str(path) for place in places for path in _checkpoints(place, runs)], ""
+            shared = [str(path) for place in places for path in find_checkpoints(place, runs)], ""
         except PuffervecError as error:
             shared = [], str(error)
     paths, words = ranks.broadcast_object(shared)
     if words:
         raise ConfigError(f"{setting}: {words}")
     return [Path(path) for path in paths]
-
-
-def _checkpoints(place: str, runs: Path) -> list[Path]:
-    if (
-        place != "latest"
-        and not os.path.lexists(Path(place) / ckpt.MANIFEST)
-        and (listed := ckpt.listed(Path(place)))
-    ):
-        return listed
-    return [find_checkpoint(place, runs)]
 
 
 def read_policy(
@@ -202,15 +192,12 @@ def read_policy(
         CheckpointError: it cannot be read.
     """
     config, manifest = run.config, ckpt.read_manifest(path)
-    if manifest["env"] != config.target or manifest["spec_hash"] != spec_hash(run.spec):
+    if manifest["env"] != config.target or manifest["spec_hash"] != run.spec.policy_hash():
         raise ConfigError(
             f"{setting}: {path} is a checkpoint of {manifest['env']} whose observations or actions "
             "differ from those of this run"
         )
-    theirs = config_from_tables(
-        manifest["config"], (config.target, *_kinds(config)), config.creator, learns=False
-    )
-    theirs = dataclasses.replace(theirs, env=config.env)
+    theirs = dataclasses.replace(config_of(manifest, config), env=config.env)
     found = ckpt.read(path, only=tuple(manifest["policies"]))
     acting = run.with_config(as_trained(theirs, run.spec.groups, manifest, found.tensors)).rows
     own = (

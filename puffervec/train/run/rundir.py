@@ -24,7 +24,7 @@ import os
 import re
 import socket
 import weakref
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,8 +38,8 @@ from puffervec.train.config.sections import (
     RoleSection,
     TrainConfig,
     TrainSection,
-    format_value,
 )
+from puffervec.train.config.tables import format_value
 from puffervec.train.metrics.log import METRICS_FILE, JsonLog
 from puffervec.train.run import provenance
 from puffervec.train.run.folders import RUN_FILE
@@ -324,10 +324,7 @@ def config_from_tables(
         f"puffer-train {target} --resume RUN --policy.kind NAME, puffer-train eval RUN --policy "
         "NAME, or "
     )
-    for kind in (
-        config.policy.kind,
-        *(config.of_policy(name).policy.kind for name in config.policies),
-    ):
+    for kind in config.policy_kinds:
         _check_trusted("policy", kind, trusted, again + "load_policy(RUN, policy='NAME')")
     for entry in (
         config.policy.map if len(config.policy.map) == 1 and "=" not in config.policy.map[0] else ()
@@ -337,6 +334,20 @@ def config_from_tables(
         )
     config.check()
     return config
+
+
+def config_of(manifest: Mapping[str, Any], run: TrainConfig) -> TrainConfig:
+    """Return the config of a checkpoint that a run continues, or whose policies act in it.
+
+    Args:
+        manifest: of the checkpoint.
+        run: the run's config; code that it names may be imported.
+
+    Raises:
+        ConfigError: see `config_from_tables`.
+    """
+    trusted = (run.target, *run.policy_kinds)
+    return config_from_tables(manifest["config"], trusted, run.creator, learns=False)
 
 
 def _without_algorithms(tables: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,6 @@ import puffervec
 from puffervec.doors import door
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train.collect.storage import refuse_large
-from puffervec.train.config import target
 from puffervec.train.config.algorithms import LossTerm
 from puffervec.train.config.experts import check_experts, played_env
 from puffervec.train.config.sections import TrainConfig
@@ -29,7 +28,7 @@ from puffervec.train.device.device import choose_device, make_current, use_bf16
 from puffervec.train.device.ranks import Ranks, match
 from puffervec.train.metrics import trackers
 from puffervec.train.policies.distributions import refuse_joint
-from puffervec.train.policies.mapping import AgentMap, PolicyRows, explicit_map
+from puffervec.train.policies.mapping import AgentMap, PolicyRows
 from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import find, rundir, startup, state
@@ -134,20 +133,18 @@ def set_up(
     config.check()
     trackers.require(config.log)
     if not ranks.first:  # Only the first rank logs.
-        config = config.merged({"log": {"dashboard": "off", "tensorboard": False, "wandb": "off"}})
-    device = choose_device(ranks.device(config.train.device))
+        config = config.with_values("log", dashboard="off", tensorboard=False, wandb="off")
+    wanted = ranks.device(config.train.device)
+    device = choose_device(wanted)
     make_current(device)
-    run = RunSpec.of(config, device)
-    if (entries := explicit_map(run.spec, policy_map or config.policy.map)) != config.policy.map:
-        run = run.merged({"policy": {"map": entries}})
+    bf16 = use_bf16(config.train.precision, device)
+    run = RunSpec.of(config, device, policy_map)
     config = run.config
     minibatches = config.check_batch(run.spec.agents * config.learned_envs)
-    spec_hash = target.spec_hash(run.spec)
-    bf16 = use_bf16(config.train.precision, device)
+    spec_hash = run.spec.policy_hash()
+    tables = config.tables()
+    settings = {name: tables[name] for name in tables if name not in ("log", "ray")}
     _refuse(run, bf16, policies)
-    settings = {
-        name: table for name, table in config.tables().items() if name not in ("log", "ray")
-    }
     match(ranks, "settings", json.dumps([config.target, spec_hash, bf16, settings]))
     ranks.use(device)
     team = ranks.team(config.train.tensor_parallel)
@@ -157,9 +154,11 @@ def set_up(
     if checkpoint is None:
         opponents = of_config(run, ranks)
     else:
-        found = _read(checkpoint, config, spec_hash, ranks.rank)
+        found, before = _read(checkpoint, config, spec_hash, ranks.rank)
+        folder = find.run_folder_of(checkpoint) or folder
         config = state.as_trained(config, run.spec.groups, found.manifest, found.tensors)
-        folder, opponents = find.run_folder_of(checkpoint) or folder, of_checkpoint(config, found)
+        config = state.as_chosen(config, before, found.manifest, device)
+        opponents = of_checkpoint(config, before, found)
     if mixed := [name for name in opponents if name in policies]:
         raise ConfigError(
             f"policies: {mixed[0]!r} is played by an opponent: leave out either the policy or "
@@ -169,8 +168,7 @@ def set_up(
     terms = {}
     if any(own.settings.train.kl_to for own in run.rows.values()):
         terms = door("reference", "train.kl_to").terms(run, ranks)
-    manifest = None if found is None else found.manifest
-    chosen = startup.choose(run, make_vec, policies, manifest, measure=ranks.size == 1)
+    chosen = startup.choose(run, make_vec, policies, measure=ranks.size == 1)
     return Setup(
         chosen.run,
         ranks,
@@ -207,8 +205,10 @@ def _refuse(run: RunSpec, bf16: bool, policies: Mapping[str, nn.Module]) -> None
         door("plan", "train.plan").check_plans(rows, policies, device)
 
 
-def _read(path: Path, config: TrainConfig, spec_hash: str, rank: int) -> ckpt.Checkpoint:
-    """Read a checkpoint and check that it is of this env.
+def _read(
+    path: Path, config: TrainConfig, spec_hash: str, rank: int
+) -> tuple[ckpt.Checkpoint, TrainConfig]:
+    """Read a checkpoint and its config, and check that it is of this env.
 
     Raises:
         CheckpointError: it cannot be read, or it is of another env or spec.
@@ -221,7 +221,7 @@ def _read(path: Path, config: TrainConfig, spec_hash: str, rank: int) -> ckpt.Ch
             f"{path} has other observations or actions than these env settings produce: use the "
             "settings of its run"
         )
-    return found
+    return found, rundir.config_of(found.manifest, config)
 
 
 def make_vec(config: TrainConfig, seed: int | None = None) -> VectorEnv:

@@ -79,7 +79,6 @@ def choose(
     run: RunSpec,
     make_vec: MakeVec,
     policies: Mapping[str, nn.Module] | None = None,
-    resumed: Mapping[str, Any] | None = None,
     measure: bool = True,
 ) -> Chosen:
     """Choose precision and vec settings, and return the run with them.
@@ -91,12 +90,8 @@ def choose(
         make_vec: starts the vec env of a config.
         policies: by group name or `default`, if they differ from those that the config describes;
             copies of them are used.
-        resumed: the manifest that the run resumes from; its choices are kept (the precision only on
-            the same kind of device).
         measure: if False, choose without measuring (several ranks must all choose alike).
     """
-    if resumed is not None:
-        run = run.with_config(_as_before(run.config, run.device, resumed))
     allowed_s = measuring_s(run.config) if run.device.type == "cpu" and measure else 0.0
     few_cores = (
         run.device.type == "cpu"
@@ -109,27 +104,6 @@ def choose(
         chosen.choose_precision()
         chosen.choose_vec()
     return Chosen(chosen.run, tuple(chosen.lines), chosen.measured)
-
-
-def _as_before(
-    config: TrainConfig, device: torch.device, manifest: Mapping[str, Any]
-) -> TrainConfig:
-    """Return the config with the manifest's choices in place of `auto`.
-
-    The number of buffers must stay the same, because the saved states are those of the halves.
-    """
-    numerics = manifest.get("numerics")
-    if (
-        config.train.precision == "auto"
-        and isinstance(numerics, dict)
-        and numerics.get("device") == device.type
-    ):
-        config = config.merged({"train": {"precision": "bf16" if numerics.get("bf16") else "fp32"}})
-    if config.vec.num_buffers == "auto":
-        wanted = ("num_buffers", "backend") if config.vec.backend == "auto" else ("num_buffers",)
-        before = manifest["config"].get("vec", {})
-        config = config.merged({"vec": {name: before[name] for name in wanted if name in before}})
-    return config
 
 
 def measuring_s(config: TrainConfig) -> float:
@@ -201,7 +175,7 @@ class _Choice:
                 )
                 self.measured["precision"] = {"fp32_s": fp32_s, "bf16_s": bf16_s}
         precision = "bf16" if bf16 else "fp32"
-        self.run = self.run.merged({"train": {"precision": precision}})
+        self.run = self.run.with_config(self.run.config.with_values("train", precision=precision))
         if line:
             self.lines.append(f"precision: {precision} ({line})")
 
@@ -247,7 +221,7 @@ class _Choice:
             return
         first, best = next(iter(rates)), max(rates, key=rates.__getitem__)
         taken = best if rates[best] > GAIN * rates[first] else first
-        self.run = self.run.with_config(config.merged({"vec": tries[taken]}))
+        self.run = self.run.with_config(config.with_values("vec", **tries[taken]))
         self.lines.append(_vec_line(tries[taken], workers[taken], rates, taken))
         self.measured["vec"] = {"chosen": taken, "agent_steps_per_s": rates}
 
@@ -390,7 +364,7 @@ def _measure_vecs(
             spent_s = time.perf_counter() - begin
             if spent_s > allowed_s / 2:
                 return {}, {}
-            vec = stack.enter_context(make_vec(config.merged({"vec": dict(tries[name])})))
+            vec = stack.enter_context(make_vec(config.with_values("vec", **tries[name])))
             bf16, generator = (
                 config.train.precision == "bf16",
                 torch.Generator().manual_seed(config.train.seed),

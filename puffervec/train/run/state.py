@@ -145,7 +145,35 @@ def as_trained(
     kinds = {fitting_kind(group) for group in groups}
     if config.policy.kind == "auto" and kinds == {"cnn"} and set(made.values()) == {"MLPPolicy"}:
         changed["kind"] = "mlp"
-    return config.merged({"policy": changed})
+    return config.with_values("policy", **changed)
+
+
+def as_chosen(
+    config: TrainConfig, before: TrainConfig, manifest: Mapping[str, Any], device: torch.device
+) -> TrainConfig:
+    """Return the config with the choices of a checkpoint's run in place of `auto`.
+
+    The precision is kept on the same kind of device. The number of buffers must stay the same,
+    because the saved states are those of the halves.
+
+    Args:
+        config: of the run.
+        before: of the checkpoint.
+        manifest: of the checkpoint.
+        device: of this rank.
+    """
+    numerics = manifest.get("numerics")
+    if (
+        config.train.precision == "auto"
+        and isinstance(numerics, dict)
+        and numerics.get("device") == device.type
+    ):
+        config = config.with_values("train", precision="bf16" if numerics.get("bf16") else "fp32")
+    if config.vec.num_buffers == "auto":
+        if config.vec.backend == "auto":
+            config = config.with_values("vec", backend=before.vec.backend)
+        config = config.with_values("vec", num_buffers=before.vec.num_buffers)
+    return config
 
 
 def actor_weights(found: Checkpoint, name: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from puffervec.errors import ConfigError
 from puffervec.train.collect.storage import Storage
-from puffervec.train.config.sections import suggest
+from puffervec.train.config.tables import suggest
 from puffervec.train.device.device import refuse_more_on
 from puffervec.train.policies.mapping import PolicyRows
 from puffervec.train.policies.protocol import Policy, forward

@@ -20,7 +20,7 @@ from gymnasium import spaces
 from puffervec._ffi import lib
 from puffervec.core.spec import DTYPE_CODE
 from puffervec.errors import ConfigError
-from puffervec.train.config.sections import convert, suggest
+from puffervec.train.config.tables import convert, suggest
 from puffervec.wings.ocean.ini import value_of
 from puffervec.wings.ocean.probing import Facts
 from puffervec.wings.ocean.python_class import ClassFacts

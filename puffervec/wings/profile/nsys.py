@@ -26,7 +26,7 @@ import torch
 
 from puffervec.errors import ConfigError
 from puffervec.system.output import table_lines
-from puffervec.train.config.sections import format_value
+from puffervec.train.config.tables import format_value
 from puffervec.wings.profile.counts import KINDS, kind_of
 from puffervec.wings.profile.timing import INFERENCE, ITERATION
 

@@ -32,7 +32,7 @@ from puffervec.errors import ConfigError
 from puffervec.train.act.acting import RowActor
 from puffervec.train.act.evaluate import load_policies
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec, run_user_code
+from puffervec.train.config.target import env_spec
 from puffervec.train.device.device import choose_device, one_torch_thread
 from puffervec.train.device.syncs import SyncReport, cuda_syncs, find_syncs
 from puffervec.train.metrics.dashboard import Dashboard
@@ -48,7 +48,7 @@ from puffervec.wings.profile import ablation
 from puffervec.wings.profile.ablation import Entry
 from puffervec.wings.profile.fake import FAKE, ProofError, prove_no_syncs
 from puffervec.wings.profile.timing import ITERATION, MS, Latency, Meter, Timing, Work, no_marks
-from puffervec.workers.python.creators import named
+from puffervec.workers.python.creators import load, run_user_code
 
 ENVS = 4  # Number of envs whose first rows are repeated.
 BATCH = 64
@@ -142,7 +142,7 @@ def callable_subject(
     Raises:
         ConfigError: the function does not exist, or it fails.
     """
-    function = run_user_code(target, "cannot be imported", lambda: named(target))
+    function = load(target)
     if not callable(function):
         raise ConfigError(
             f"{target} is {type(function).__name__}: must be a function that returns what is to be "
@@ -378,7 +378,7 @@ def run_subject(
     _, (loaded, policies) = read_newest(
         run, Path("runs"), lambda path: load_policies(path, where, code), note
     )
-    loaded = loaded.merged({"train": {"device": str(where)}})
+    loaded = loaded.with_config(loaded.config.with_values("train", device=str(where)))
     return _policy_subject(loaded, policies, mode, batch, None)
 
 

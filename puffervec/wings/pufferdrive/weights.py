@@ -19,7 +19,6 @@ import puffervec
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.system.folder import describe_error
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import spec_hash
 from puffervec.train.policies.pufferdrive import count_parameters
 from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run import checkpoint as ckpt
@@ -60,7 +59,7 @@ def import_weights(path: Path, folder: Path) -> str:
     policy = rows.build()
     manifest = {
         "env": config.target,
-        "spec_hash": spec_hash(run.spec),
+        "spec_hash": run.spec.policy_hash(),
         "config": {"target": config.target, **config.tables()},
         "counters": vars(Counters()),
         "policies": {name: {"class": type(policy).__name__, "group": rows.group.name}},

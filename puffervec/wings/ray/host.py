@@ -28,7 +28,6 @@ from puffervec.errors import ConfigError, PuffervecError, SceneError
 from puffervec.system import cores
 from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, storage_of
-from puffervec.train.config import target
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import ThreadPool, cpu_has_bf16, one_torch_thread
 from puffervec.train.device.ranks import Ranks
@@ -176,7 +175,7 @@ class Host:
             )
         torch.set_num_threads(1)
         run = RunSpec.of(setup.config)
-        if target.spec_hash(run.spec) != setup.spec_hash:
+        if run.spec.policy_hash() != setup.spec_hash:
             raise ConfigError(
                 "its env has other observations or actions than the learner's: install the same "
                 "version with the same data"

@@ -26,7 +26,8 @@ from puffervec.errors import ConfigError
 from puffervec.system.extras import required
 from puffervec.train.config import algorithms, schedules, target
 from puffervec.train.config.flags import check_integers
-from puffervec.train.config.sections import TrainConfig, convert, format_value, suggest
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.tables import convert, format_value, suggest
 
 MOST_BYTES = 1 << 16  # WarpDrive's own files have about 2,500.
 MOST_DEPTH = 16

@@ -14,9 +14,11 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from puffervec.errors import ConfigError
+from puffervec.errors import ConfigError, PuffervecError
+
+Result = TypeVar("Result")
 
 # Packages by the namespace of their ids, if that is not the package's own name.
 PACKAGES = {"ALE": "ale_py"}
@@ -193,6 +195,29 @@ def resolve(name: str) -> Callable[..., Any]:
     except (gymnasium.error.Error, ImportError) as error:
         raise ConfigError(f"no env is called {name!r}: {error}") from None
     return GymnasiumMaker(spec)
+
+
+def load(name: str, described_as: str = "") -> Any:
+    """Return the object that "module:attribute" names, whatever its module does.
+
+    Args:
+        name: the name.
+        described_as: what messages call it; the name if empty.
+
+    Raises:
+        ConfigError: it does not exist, or importing the module fails.
+    """
+    return run_user_code(described_as or name, "cannot be imported", lambda: named(name))
+
+
+def run_user_code(target: str, what: str, work: Callable[[], Result]) -> Result:
+    """Run a user's code. Any exception becomes a ConfigError with its message."""
+    try:
+        return work()
+    except PuffervecError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{target} {what}: {type(error).__name__}: {error}") from error
 
 
 def _import(module: str) -> Any:

@@ -163,7 +163,7 @@ def test_closing_ends_what_is_under_way(make: Make, monkeypatch: pytest.MonkeyPa
     ("settings", "message"),
     [
         ({"suites": ["moon"]}, "eval.suites has 'moon': the suites of drive are generated, real"),
-        ({"every_s": -1.0}, "eval.every_s is -1.0: must be 0 or more"),
+        ({"every_s": -1.0}, "eval.every_s is -1.0: must be at least 0"),
         ({"patience": -1}, "eval.patience is -1"),
     ],
 )

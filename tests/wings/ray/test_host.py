@@ -19,7 +19,7 @@ from torch import nn
 
 import puffervec
 from puffervec.train import TrainConfig
-from puffervec.train.config.target import env_spec, spec_hash
+from puffervec.train.config.target import env_spec
 from puffervec.train.learn.updater import reevaluate
 from puffervec.train.policies.mapping import policy_rows
 from puffervec.wings.ray import host as host_module
@@ -53,7 +53,7 @@ def made(small: Small) -> Iterator[Callable[..., Host]]:
         spec = env_spec(config)
         policies = {name: rows.build() for name, rows in policy_rows(spec, config).items()}
         setup = HostSetup(
-            config, policies, False, observations, puffervec.__version__, spec_hash(spec), 0
+            config, policies, False, observations, puffervec.__version__, spec.policy_hash(), 0
         )
         hosts.append(Host(dataclasses.replace(setup, **other), 0))
         return hosts[-1]
