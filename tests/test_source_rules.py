@@ -56,7 +56,6 @@ TESTED_TOGETHER = {
     "puffervec/wings/ray/door.py": "tests/test_wings.py",
     "puffervec/wings/sharded/door.py": "tests/wings/sharded/test_sharing.py",
     "puffervec/wings/watch/door.py": "tests/wings/watch/test_watch.py",
-    "puffervec/wings/watch/page.py": "tests/wings/watch/test_watch.py",
     "puffervec/wings/report/door.py": "tests/wings/report/test_report.py",
     "puffervec/wings/sweep/door.py": "tests/wings/sweep/test_sweep.py",
     "puffervec/wings/warpdrive/door.py": "tests/wings/warpdrive/test_run_config.py",

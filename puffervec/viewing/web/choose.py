@@ -123,7 +123,6 @@ def play_choices(
     if env is None:
         raise ConfigError(f"{config.target} cannot be drawn: it has no NativeEnv.drawing")
     settings = viewing_settings(env, config.env, actor)
-    share = min(MOST_BYTES, PAGE_BYTES // max(len(choices), 1))
     for number, choice in enumerate(choices):
         with progress_part(number, len(choices)):
             episode = play(
@@ -134,7 +133,7 @@ def play_choices(
             title=choice.name,
             score=choice.score,
             measure=choice.measure,
-            picture_bytes=share,
+            picture_bytes=min(MOST_BYTES, PAGE_BYTES // len(choices)),
         )
 
 

@@ -31,11 +31,11 @@ class Stream:
 
     def add(self, numbers: Any) -> None:
         """Add numbers (n,) unchanged."""
-        self._parts.append(np.asarray(numbers, np.int64).reshape(-1))
+        self._parts.append(np.asarray(numbers, np.int64).ravel())
 
     def add_differences(self, numbers: Any, stride: int = 1) -> None:
         """Add the first `stride` numbers, and the differences of the others to `stride` before."""
-        numbers = np.asarray(numbers, np.int64).reshape(-1)
+        numbers = np.asarray(numbers, np.int64).ravel()
         ahead = np.concatenate([np.zeros(min(stride, len(numbers)), np.int64), numbers[:-stride]])
         self.add(numbers - ahead)
 
@@ -46,7 +46,7 @@ class Stream:
         """
         numbers = np.concatenate([np.zeros(0, np.int64), *self._parts]).astype("<i4")
         text = json.dumps(head, separators=(",", ":"), allow_nan=False).encode()
-        planes = numbers.view(np.uint8).reshape(-1, 4).T.tobytes()
+        planes = numbers.view(np.uint8).reshape(len(numbers), 4).T.tobytes()
         return zlib.compress(struct.pack("<I", len(text)) + text + planes, 9)
 
 
@@ -73,15 +73,14 @@ def runs_of(present: NDArray[np.bool_]) -> Runs:
     [[1, 3], [4, 5]]
     """
     edges = np.flatnonzero(np.diff(np.concatenate([[False], present, [False]]).astype(np.int8)))
-    runs: Runs = edges.reshape(-1, 2).tolist()
+    runs: Runs = edges.reshape(len(edges) // 2, 2).tolist()
     return runs
 
 
-def fill_gaps(numbers: Whole, present: NDArray[np.bool_]) -> Whole:
+def fill_gaps(numbers: NDArray[Any], present: NDArray[np.bool_]) -> NDArray[Any]:
     """Return numbers (n,) whose gaps repeat the number before, or the first one."""
-    last = np.maximum.accumulate(np.where(present, np.arange(len(present)), -1))
-    filled: Whole = numbers[np.where(last < 0, int(present.argmax()), last)]
-    return filled
+    places = np.where(present, np.arange(len(present)), present.argmax())
+    return numbers[np.maximum.accumulate(places)]
 
 
 def put_column(stream: Stream, numbers: Floats, exponent: int) -> list[Any]:
@@ -93,7 +92,7 @@ def put_column(stream: Stream, numbers: Floats, exponent: int) -> list[Any]:
     runs = runs_of(present)
     if not runs:
         return [runs, 0]
-    values = fill_gaps(whole(np.where(present, numbers, 0.0), exponent), present)
+    values = whole(fill_gaps(numbers, present), exponent)
     if (values == values[0]).all():
         return [runs, int(values[0])]
     stream.add_differences(values)

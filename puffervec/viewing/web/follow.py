@@ -89,7 +89,7 @@ class Follower:
             self.version += 1
         self.age_s = max(0.0, datetime.datetime.now().timestamp() - stat.st_mtime)
         end = min(stat.st_size, self._offset + MOST_READ)
-        if end <= self._offset or self.error:
+        if self.error:
             return
         data = self._rest + os.pread(fd, end - self._offset, self._offset)
         self._offset = end
@@ -142,7 +142,7 @@ class Follower:
         """Undo the lines after a step, whose work is repeated."""
         lines, steps = self._resumes
         lines.append(self._count)
-        steps.append(0.0 if math.isnan(step) else step)
+        steps.append(0 if math.isnan(step) else step)
         self._valid = None
 
     def _valid_lines(self) -> NDArray[np.bool_]:

@@ -90,7 +90,7 @@ class Pictures:
         while len(colours) > 256:
             bits -= 1
             few, onto = np.unique(_reduce(colours, bits), return_inverse=True)
-            colours, places = few, onto[places.reshape(-1)]
+            colours, places = few, onto[places.ravel()]
         head = bytes([len(colours) - 1]) + _rgb(colours, bits).tobytes()
         return zlib.compress(head + places.astype(np.uint8).tobytes(), 9)
 
@@ -103,7 +103,7 @@ def shrink(picture: Picture) -> Picture:
     >>> shrink(np.arange(256, dtype=np.uint8)[None]).tolist()[0][:3]
     [0, 2, 4]
     """
-    by = -(-max(picture.shape[:2]) // MOST_PX)
+    by = -(-max(picture.shape) // MOST_PX)
     if by == 1:
         return picture
     down, across = min(by, picture.shape[0]), min(by, picture.shape[1])
@@ -119,9 +119,10 @@ def codes_of(picture: Picture) -> Codes:
     """Return (height, width) codes of colours: BITS of red, of green and of blue."""
     parts: Codes = (picture >> (8 - BITS)).astype(np.uint16)
     if picture.ndim == 2:
-        parts = np.repeat(parts[:, :, None], 3, axis=2)
-    red, green, blue = (parts[:, :, part] for part in range(3))
-    return ((red << (2 * BITS)) | (green << BITS) | blue).astype(np.uint16)
+        parts = np.stack([parts] * 3, axis=2)
+    red, green, blue = np.moveaxis(parts, 2, 0)
+    codes: Codes = ((red << (2 * BITS)) | (green << BITS) | blue).astype(np.uint16)
+    return codes
 
 
 def _mask(bits: int) -> int:

@@ -93,7 +93,11 @@ class Server:
             f'<link rel="stylesheet" href="{name}">\n' for name in names if name.endswith(".css")
         )
         text = document(title, styles + scripts)
-        self.get("", lambda request: respond(text, "text/html"))
+
+        async def first(request: web.Request) -> web.StreamResponse:
+            return await respond(text, "text/html")
+
+        self.get("", first)
 
     def run(
         self, ready: Callable[[str], None], background: Callable[[], Awaitable[None]] | None = None

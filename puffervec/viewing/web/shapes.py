@@ -7,9 +7,10 @@ static/scene.js makes shapes of them again. Runs in the learner.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,9 @@ def numbers_of(shape: Shape) -> tuple[float, ...]:
                 float(shape.angle_rad),
             )
         case Line():
-            return (*map(float, chain.from_iterable(shape.points)), float(shape.width))
+            return (*map(float, itertools.chain.from_iterable(shape.points)), float(shape.width))
         case Polygon():
-            return tuple(map(float, chain.from_iterable(shape.points)))
+            return tuple(map(float, itertools.chain.from_iterable(shape.points)))
         case Text():
             return float(shape.x), float(shape.y), float(shape.height)
     raise TypeError(f"{shape!r} cannot be drawn")
@@ -167,7 +168,7 @@ def things_of(moments: Sequence[Moment], looks: Looks) -> list[Thing]:
     order: list[Any] = []
     for step, moment in enumerate(moments):
         last = -1  # Place in `order` of the previous shape.
-        counts: dict[Any, int] = {}
+        counts: defaultdict[Any, Iterator[int]] = defaultdict(itertools.count)
         for shape in moment.shapes:
             numbers = numbers_of(shape)
             kind = (
@@ -176,8 +177,7 @@ def things_of(moments: Sequence[Moment], looks: Looks) -> list[Thing]:
                 shape.name or (shape.of, shape.role),
                 getattr(shape, "text", ""),
             )
-            counts[kind] = counts.get(kind, 0) + 1
-            key = *kind, counts[kind]
+            key = *kind, next(counts[kind])
             if key not in things:
                 things[key] = Thing(shape)
                 order.insert(last + 1, key)

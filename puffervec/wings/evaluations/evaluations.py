@@ -73,9 +73,8 @@ class Evaluations:
         self._left: list[str] = []  # suites of this checkpoint that are not evaluated yet
         self._found: dict[str, float] = {}  # metrics of those that are
         self._scores: list[float] = []
-        self._step = 0
         self.best: float | None = None
-        self.best_step, self.since = 0, 0
+        self.best_step = self.since = self._step = 0
         self._read_state()
 
     @property

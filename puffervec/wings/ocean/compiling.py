@@ -140,7 +140,7 @@ def _glue(source: Source, tools: Tools) -> str:
         defines["OCEAN_RANDOM"] = ""
     if source.generation == 5:
         # The first headers of 5.0 define obs_t below the include, and cast.
-        below = re.split(r"#\s*include\s*[<\"][^>\"]*pufferenv\.h", main, maxsplit=1)[-1]
+        below = re.split(r"#\s*include\s*[<\"][^>\"]*pufferenv\.h", main)[-1]
         if not re.search(r"\bobs_t\s*;|#\s*define\s+obs_t\b", below):
             defines["OCEAN_OBS_T"] = "obs_t"
         # An env that only sets the pointer to NULL has no masks.

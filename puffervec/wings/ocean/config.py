@@ -227,9 +227,9 @@ def _action_of(source: Source, space: spaces.Space[Any]) -> tuple[tuple[int, ...
     if isinstance(space, spaces.Discrete):
         return (int(space.n),), (), ()
     if isinstance(space, spaces.MultiDiscrete):
-        return tuple(int(n) for n in space.nvec.reshape(-1)), (), ()
+        return tuple(int(n) for n in space.nvec.ravel()), (), ()
     if isinstance(space, spaces.Box):
-        return (), space.low.reshape(-1), space.high.reshape(-1)
+        return (), space.low.ravel(), space.high.ravel()
     raise ConfigError(
         f"{source.name} has the action space {space}: Discrete, MultiDiscrete and Box are supported"
     )

@@ -214,7 +214,7 @@ def _fitting(
             policy.setdefault("memory", "mingru")
     else:  # 3.0: copies of a class, which makes several envs itself.
         each = value_of(sections.get("env", {}).get("num_envs", "1"))
-        envs = (vec.get("num_envs", 1)) * (each if isinstance(each, int) else 1)
+        envs = vec.get("num_envs", 1) * (each if isinstance(each, int) else 1)
     if policy.get("memory") != "mingru":
         policy.pop("memory_layers", None)
     buffers = vec.get("num_buffers", 2)
@@ -230,7 +230,7 @@ def _fitting(
 def _range(path: str, keys: Mapping[str, str]) -> tuple[str, str]:
     """Return a setting and its range in the notation of flags, or "" and the reason."""
     name = path if path.startswith("env.") else SETTINGS.get(path, "")
-    if "." not in name or " " in name or name in ("policy.memory", "policy.hidden"):
+    if "." not in name or name in ("policy.memory", "policy.hidden"):
         section = path.partition(".")[0] + "."
         return "", IGNORED.get(path) or IGNORED.get(section) or _SWEEP
     low, high = (value_of(keys.get(bound, "")) for bound in ("min", "max"))
@@ -238,7 +238,7 @@ def _range(path: str, keys: Mapping[str, str]) -> tuple[str, str]:
     if not numbers or not low < high:
         return "", "it has no range of numbers"
     kind = keys.get("distribution", "")
-    whole = "int" in kind or (kind == "uniform_pow2" and low >= 1)
+    whole = "int" in kind
     if name == "train.update_epochs":
         whole, low, high = True, max(1, round(low)), max(2, round(high))
     if name in ("train.total_timesteps", "train.minibatch_size") or name.startswith("vec."):
@@ -246,8 +246,8 @@ def _range(path: str, keys: Mapping[str, str]) -> tuple[str, str]:
     whole = whole or name.partition(".")[2] in _WHOLE
     texts = [str(int(bound)) if whole else f"{bound:g}" for bound in (low, high)]
     if kind == "uniform_pow2" and low >= 1:
-        powers = [2**n for n in range(32) if low <= 2**n <= high]
-        return name, "/".join(map(str, powers))
+        powers = (2**n for n in range(int(high).bit_length()))
+        return name, "/".join(str(power) for power in powers if power >= low)
     log = ":log" if kind in _LOGARITHMIC and low > 0 and not whole else ""
     return name, f"{texts[0]}:{texts[1]}{log}"
 

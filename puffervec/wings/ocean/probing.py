@@ -79,10 +79,9 @@ def probe(name: str, library: Path, params: bytes) -> Facts:
     Raises:
         ConfigError: it cannot be made with these settings; the message is the env's own.
     """
-    # Opened as env_types.find opens it. A copy, because C needs an alignment that bytes lack.
+    # Opened as env_types.find opens it.
     function = ctypes.CDLL(str(library)).pv_ocean_probe
-    aligned = (ctypes.c_uint64 * (len(params) // 8 + 1))()
-    ctypes.memmove(aligned, params, len(params))
+    aligned = ctypes.create_string_buffer(params)  # C needs an alignment that bytes lack.
     facts = _Facts()
     ended = function(aligned, ctypes.byref(facts), ctypes.c_uint(SECONDS))
     if ended == signal.SIGALRM:
@@ -94,13 +93,12 @@ def probe(name: str, library: Path, params: bytes) -> Facts:
         raise ConfigError(f"{name}: its init ended the process, or no process could be started")
     if facts.failed:
         raise ConfigError(f"{name}: {facts.text.decode(errors='replace')}")
-    agents = facts.agents
     return Facts(
-        agents=agents,
+        agents=facts.agents,
         dtype=DTYPES[facts.dtype],
         numbers=facts.numbers,
         choices=tuple(facts.sizes[: facts.dims]),
         masked=bool(facts.masked),
         log=tuple(facts.names[i].value.decode(errors="replace") for i in range(facts.logged)),
-        policies=tuple(facts.policies[: min(agents, 256)]),
+        policies=tuple(facts.policies[: facts.agents]),
     )

@@ -14,6 +14,7 @@ import importlib
 import importlib.abc
 import importlib.util
 import inspect
+import itertools
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -40,8 +41,9 @@ class Binding:
     """A binding that records instead of calling C.
 
     Attributes:
-        arrays: observations, actions, rewards, terminals and truncations of the first env.
-        kwargs: the arguments of its init.
+        arrays: observations, actions, rewards, terminals and truncations of the first env, and the
+            other positional arguments of its init.
+        kwargs: the arguments of its init by name.
         shared_kwargs: the arguments of `shared`, or None if it was not called.
     """
 
@@ -51,7 +53,7 @@ class Binding:
 
     def vec_init(self, *arguments: Any, **kwargs: Any) -> object:
         """Record the rows and settings of envs with one agent each."""
-        return self._record(arguments[:5], kwargs)
+        return self._record(arguments, kwargs)
 
     env_init = vec_init
 
@@ -183,32 +185,29 @@ class PythonClass:
 
     def _step(self, env: Any, binding: Binding, space: Any) -> tuple[tuple[float, ...], bool]:
         """Return what each choice writes, () where it is its number, and whether rows are kept."""
-        _, actions, rewards, terminals = binding.arrays[:4]
+        _, actions, rewards = binding.arrays[:3]
+        single = isinstance(space, spaces.Discrete)
         sizes = (
             [int(space.n)]
-            if isinstance(space, spaces.Discrete)
-            else [int(n) for n in space.nvec.reshape(-1)]
+            if single
+            else [int(n) for n in space.nvec.ravel()]
             if isinstance(space, spaces.MultiDiscrete)
             else []
         )
         agents = len(rewards)
-        whole = np.zeros((agents, len(sizes)), np.int64)
-        if len(sizes) == 1 and isinstance(space, spaces.Discrete):
-            whole = whole[:, 0]
         table = []
-        rewards[:], terminals[:] = 7, 1
         env.tick = getattr(env, "tick", 0)  # Set by reset, which draws nothing here.
         try:
             env.reset(seed=0) if "seed" in inspect.signature(env.reset).parameters else env.reset()
-            rewards[:], terminals[:] = 7, 1
+            rewards[:] = 7
             if not sizes:
                 env.step(np.zeros((agents, *space.shape), np.float32))
             for dim, size in enumerate(sizes):
                 for choice in range(size):
-                    given = whole.copy()
-                    given.reshape(agents, -1)[:, dim] = choice
-                    env.step(given)
-                    table.append(float(np.asarray(actions).reshape(agents, -1)[0, dim]))
+                    given = np.zeros((agents, len(sizes)), np.int64)
+                    given[:, dim] = choice
+                    env.step(given[:, 0] if single else given)
+                    table.append(float(np.ravel(actions[0])[dim]))
         except ConfigError:
             raise
         except Exception:  # The class does more there than move arrays: believe the rows.
@@ -274,9 +273,8 @@ def _stand_in_modules(path: Path, binding: Binding) -> dict[str, Any]:
                 modules[name] = own
             if name in modules or (top != "pufferlib" and _installed(top)):
                 continue
-            parts = name.split(".")
-            for end in range(1, len(parts) + 1):
-                modules.setdefault(".".join(parts[:end]), _Empty(".".join(parts[:end])))
+            for package in itertools.accumulate(name.split("."), "{}.{}".format):
+                modules.setdefault(package, _Empty(package))
     return modules
 
 

@@ -41,7 +41,6 @@ MOST_TRIES = 3  # of a job whose checkpoint the run has removed before it was re
 # Next to a process of niceness 0 on the same core: a quarter of it, and a seventieth.
 ASKED_NICE, AUTO_NICE = 5, IDLE_NICE
 MOST_ERROR_CHARS = 4000  # of the output of a failed job
-LONGEST_LINE = 1 << 16
 _PROGRESS = re.compile(rf"{PROGRESS} (\w+) ([01]\.\d+)")
 
 
@@ -208,7 +207,6 @@ class Jobs:
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **ONE_THREAD},
             start_new_session=True,
-            limit=LONGEST_LINE,
         )
         set_session_nice(process.pid, job.nice)
         job.error = ""

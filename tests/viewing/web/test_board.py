@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from puffervec.viewing.web.board import (
     newest_checkpoint,
     rank_metrics,
     read_json,
+    time_shares,
 )
 from puffervec.viewing.web.follow import Follower
 
@@ -77,9 +80,66 @@ def test_the_newest_checkpoint_is_the_one_saved_last(tmp_path: Path) -> None:
     assert run.checkpoint() == newest_checkpoint(path) == "000000000300"
     saved(path, "000000000300-1", sequence=4)
     assert run.checkpoint() == "000000000300-1"
+    saved(path, "000000000500", sequence=9)
+    saved(path, "000000000500-1", sequence=5)
+    assert run.checkpoint() == "000000000500"
+    (path / "checkpoints" / "000000000100" / "manifest.json").write_text('{"sequence": 99}')
+    assert run.checkpoint() == "000000000500"  # The same names: they are not read again.
+    assert newest_checkpoint(path) == "000000000100"
     for old in ("1", "20"):  # of a version that wrote no sequence
         saved(tmp_path / "old", old)
     assert newest_checkpoint(tmp_path / "old") == "20"
+    saved(tmp_path / "old", "5", sequence=1)
+    assert newest_checkpoint(tmp_path / "old") == "5"
+
+
+def test_of_very_many_checkpoints_and_runs_the_last_are_looked_at(tmp_path: Path) -> None:
+    saved(tmp_path / "run", "1", sequence=2)
+    saved(tmp_path / "run", "2", sequence=1)
+    for steps in range(3, 1001):
+        (tmp_path / "run" / "checkpoints" / str(steps)).mkdir()
+    assert newest_checkpoint(tmp_path / "run") == "1"
+    (tmp_path / "run" / "checkpoints" / "1001").mkdir()
+    assert newest_checkpoint(tmp_path / "run") == "2"
+    for number in range(101):
+        folder = tmp_path / "runs" / str(number)
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text("{}")
+        os.utime(folder, (number, number))
+    assert [run.name for run in Board([tmp_path / "runs"]).runs] == [str(n) for n in range(1, 101)]
+
+
+@pytest.mark.parametrize(
+    ("line", "age_s", "training"),
+    [({}, 14, True), ({}, 17, False), ({"span_s": 10.0}, 48, True), ({"span_s": 10.0}, 53, False)],
+)
+def test_a_run_trains_until_no_line_has_come_for_long(
+    tmp_path: Path, line: dict[str, float], age_s: float, training: bool
+) -> None:
+    """For five spans of its last line, and for 15 s."""
+    path = a_run(tmp_path / "run", {"step": 1.0, "elapsed_s": 1.0} | line)
+    written = time.time() - age_s
+    os.utime(path / "metrics.jsonl", (written, written))
+    (found,) = Board([path]).to_json()["runs"]
+    assert found["training"] is training and found["age_s"] == pytest.approx(age_s, abs=5)
+
+
+def test_a_run_without_metrics_does_not_train(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    (found,) = Board([tmp_path]).to_json()["runs"]
+    assert (found["training"], found["age_s"]) == (False, None)
+
+
+def test_parts_of_the_time_are_weighted_by_spans(tmp_path: Path) -> None:
+    """Spans that are empty or negative do not count, and shares are clipped."""
+    lines = [
+        {"elapsed_s": elapsed, "time/env": env, "time/update": 1.2, "time/copy": -1.2}
+        for elapsed, env in ((1.0, 0.5), (1.0, 0.9), (0.5, 0.9), (4.5, 0.1))
+    ]
+    metrics = Follower(a_run(tmp_path / "run", *lines) / "metrics.jsonl")
+    metrics.poll()
+    found = time_shares(metrics)
+    assert (found["env"], found["update"], found["copy"]) == (pytest.approx(0.18), 1.0, -1.0)
 
 
 @pytest.mark.parametrize("seconds", [1e299, -1e299, 1e-320])
@@ -96,6 +156,9 @@ def test_numbers_of_any_size_leave_json_that_can_be_read(tmp_path: Path, seconds
 def test_what_is_no_json_is_left_out_of_tables(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"a": NaN, "b": [Infinity, 1e999, -1e999, 1.5], "c": 2}')
     assert read_json(tmp_path, "run.json") == {"a": None, "b": [None, None, None, 1.5], "c": 2}
+    for size, taken in ((4 << 20, True), ((4 << 20) + 1, False)):
+        (tmp_path / "run.json").write_text('{"a": 1}'.ljust(size))
+        assert read_json(tmp_path, "run.json") == ({"a": 1} if taken else {})
 
 
 def test_what_it_says_of_a_run(tmp_path: Path) -> None:
@@ -180,7 +243,7 @@ def test_metrics_have_units_and_an_order() -> None:
 
 
 def test_a_name_that_is_no_text_is_shown_as_it_can_be(tmp_path: Path) -> None:
-    assert name_of(tmp_path / "a\udcffb") == "a\ufffdb"
+    assert name_of(tmp_path / "a\udcffb") == "a\ufffdb" and name_of(Path()) == Path.cwd().name
 
 
 def test_meanings_say_all_when_they_stand_alone() -> None:

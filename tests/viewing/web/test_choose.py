@@ -2,12 +2,16 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from puffervec.contract.evaluation import Interval, Report
 from puffervec.errors import ConfigError
 from puffervec.train.act.evaluate import RandomActor
 from puffervec.train.config.sections import TrainConfig
+from puffervec.viewing.web import choose as module
 from puffervec.viewing.web.choose import Choice, check, choices_of, choose, play_choices
 
 REPORT = Report(
@@ -46,6 +50,44 @@ def test_an_env_without_parts_is_played_with_other_seeds() -> None:
     found = [list(play_choices(config, RandomActor(0), choices[:2])) for _ in range(2)]
     assert found[0] == found[1] and found[0][0].data != found[0][1].data
     assert [replay.measure for replay in found[0]] == ["return", "return"]
+
+
+def test_the_score_has_the_name_of_its_column() -> None:
+    report = Report([{"scene": "a", "rate": 0.5}], score="rate", tasks=(4,))
+    assert choices_of(report, "all") == [Choice(4, "a", 4, 0.5, "rate")]
+    report = Report([{"scene": "a", "rate": 0.5}], tasks=(4,))
+    assert choices_of(report, "part:a")[0].measure == "score"
+
+
+def test_an_evaluation_of_one_episode_chooses_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not needed for the first ones."""
+    asked: list[dict[str, int]] = []
+
+    def evaluate(actor: Any, config: Any, **settings: int) -> Report:
+        asked.append(settings)
+        return REPORT
+
+    own = SimpleNamespace(replay=lambda config: config, evaluate=evaluate)
+    monkeypatch.setattr(module, "own_evaluation", lambda target: own)
+    config, actor = TrainConfig.of("tag_grid"), RandomActor(0)
+    assert choose(config, actor, "first:2", seed=3) == [Choice(3), Choice(4)] and asked == []
+    assert choose(config, actor, "worst:1", seed=10) == [Choice(16, "c.json", 6, 0.1)]
+    assert choose(config, actor, "worst:1") == [Choice(6, "c.json", 6, 0.1)]
+    assert asked == [{"episodes": 1, "seed": 10}, {"episodes": 1, "seed": 0}]
+
+
+@pytest.mark.parametrize(("count", "share"), [(1, 300_000), (2, 300_000), (6, 200_000)])
+def test_the_pictures_of_a_page_share_its_bytes(
+    monkeypatch: pytest.MonkeyPatch, count: int, share: int
+) -> None:
+    given: list[int] = []
+    monkeypatch.setattr(module, "play", lambda *_, **__: None)
+    monkeypatch.setattr(
+        module, "replay_of", lambda _, picture_bytes, **__: given.append(picture_bytes)
+    )
+    choices = [Choice(seed) for seed in range(count)]
+    list(play_choices(TrainConfig.of("tag_grid"), RandomActor(0), choices))
+    assert given == [share] * count
 
 
 @pytest.mark.parametrize(

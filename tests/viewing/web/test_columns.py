@@ -39,6 +39,7 @@ def test_a_column_holds_what_is_there_and_says_where() -> None:
     assert np.cumsum(read(stream.pack({}))[1]).tolist() == [50, 50, 25, 25, 100, 100]
     assert put_column(stream, np.array([3.0, np.nan, 3.0]), 0) == [[[0, 1], [2, 3]], 3]
     assert put_column(stream, np.full(4, np.nan), 0) == [[], 0]
+    assert put_column(stream, np.array([3.0]), 0) == [[[0, 1]], 3]
 
 
 @pytest.mark.parametrize("most", [1e-6, 0.03, 1.0, 30.0, 999.0, 1e7])
@@ -46,6 +47,10 @@ def test_the_largest_number_keeps_its_digits(most: float) -> None:
     exponent = exponent_of(most)
     assert 20_000 <= round(most / 10.0**exponent) <= 200_001
     assert abs(float(whole([most], exponent)[0]) * 10.0**exponent - most) <= 0.51 * 10.0**exponent
+
+
+def test_zeros_are_stored_as_they_are() -> None:
+    assert exponent_of(0.0) == 0
 
 
 def test_what_no_32_bits_hold_is_cut() -> None:

@@ -6,6 +6,7 @@ import cProfile
 import json
 import math
 import os
+import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,11 @@ def test_it_takes_what_has_come_since(path: Path) -> None:
     version = follower.version
     follower.poll()
     assert follower.version == version
+    for ago, least, most in ((100.0, 100.0, 130.0), (-100.0, 0.0, 0.1)):  # A clock may run behind.
+        written = time.time() - ago
+        os.utime(path, (written, written))
+        follower.poll()
+        assert follower.age_s is not None and least <= follower.age_s < most
     assert follower.keys == ["step", "elapsed_s", "a", "late"]
     assert follower.last("late") == 1.5 and follower.last("nothing") is None
     assert follower.curves(["late", "a", "nothing"]) == {
@@ -143,7 +149,7 @@ def test_odd_lines_are_left_out(path: Path) -> None:
 def test_long_runs_are_thinned_to_means(path: Path) -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=1000)
-    values[300:310] = math.nan
+    values[300:310] = values[400:409] = values[999] = math.nan
     lines = [line(n, a=None if math.isnan(value) else value) for n, value in enumerate(values)]
     path.write_text("".join(json.dumps(one) + "\n" for one in [{"schema_version": 1}, *lines]))
     follower = Follower(path)
@@ -152,12 +158,13 @@ def test_long_runs_are_thinned_to_means(path: Path) -> None:
     parts = values.reshape(100, 10)
     expected = [None if np.isnan(part).all() else float(np.nanmean(part)) for part in parts]
     assert found["step"] == [10 * n + 4.5 for n in range(100)] and found["lines"] == 1000
+    assert len(follower.curves([])["step"]) == 600 and follower.last("a") == values[998]
     assert found["keys"]["a"] == [
         None if one is None else pytest.approx(one, rel=1e-6) for one in expected
     ]
 
 
-@pytest.mark.parametrize(("size", "taken"), [(2**20 - 100, True), (2**20 + 100, False)])
+@pytest.mark.parametrize(("size", "taken"), [(2**20, True), (2**20 + 1, False)])
 def test_a_line_that_is_not_finished_is_kept_up_to_a_mebibyte(
     path: Path, size: int, taken: bool
 ) -> None:
@@ -170,6 +177,15 @@ def test_a_line_that_is_not_finished_is_kept_up_to_a_mebibyte(
     append(path, '"}\n' + json.dumps(line(2, a=3.0)) + "\n")
     follower.poll()
     assert follower.column("a").tolist() == ([2.0] if taken else []) + [3.0]
+
+
+def test_a_long_file_is_read_in_several_turns(path: Path) -> None:
+    lines = [json.dumps(line(n)).ljust((1 << 20) - 1) + "\n" for n in range(16)]
+    path.write_text(json.dumps({"schema_version": 1}) + "\n" + "".join(lines))
+    follower = Follower(path)
+    for count in (15, 16):  # 16 MiB, and the rest.
+        follower.poll()
+        assert follower.column("step").tolist() == list(range(count))
 
 
 def test_whole_numbers_are_sent_as_they_are_and_others_with_seven_digits(path: Path) -> None:
@@ -196,7 +212,10 @@ def test_a_metric_of_its_own_on_each_line_takes_memory_as_the_file_does(path: Pa
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 20 * path.stat().st_size
-    assert len(follower.keys) == MOST_KEYS and f"more than {MOST_KEYS} metrics" in follower.remark
+    assert (
+        len(follower.keys) == MOST_KEYS == 2000
+        and f"more than {MOST_KEYS} metrics" in follower.remark
+    )
     found = follower.curves(["env/7"], most=count)
     assert found["keys"]["env/7"] == [1.5 if n == 7 else None for n in range(count)]
 

@@ -12,7 +12,7 @@ OURS = {"Host": "127.0.0.1:8000"}
 
 def test_tokens_are_long_and_differ() -> None:
     tokens = {new_token() for _ in range(100)}
-    assert len(tokens) == 100 and min(map(len, tokens)) >= 43
+    assert len(tokens) == 100 and {len(token) for token in tokens} == {43}  # 256 bits
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "localhost", "example.org", ""])
@@ -94,13 +94,14 @@ def test_a_websocket_must_say_where_it_comes_from() -> None:
 @pytest.mark.parametrize(
     "path",
     ["/..", "/a/../b", "/%2e%2e/b", "/a/.%2E/b", "/a%2f..%2fb", "/%252e%252e/b", "/a/./b",
-     "/a\\..\\b", "/a%5c..", "/a%00b", "/%" + "25" * 9 + "2e"],
+     "/a\\..\\b", "/a%5c..", "/a%00b", "/%" + "25" * 9 + "2e",
+     "/%25252541"],
 )  # fmt: skip
 def test_paths_that_lead_out(path: str) -> None:
     assert leads_out(path)
     assert refusal("token", "/token" + path, OURS) == "the path leads out of the folder"
 
 
-@pytest.mark.parametrize("path", ["/", "/a..b/c", "/...", "/a/b.c", "/%41%20b"])
+@pytest.mark.parametrize("path", ["/", "/a..b/c", "/...", "/a/b.c", "/%41%20b", "/%252541"])
 def test_paths_that_do_not(path: str) -> None:
     assert not leads_out(path)

@@ -22,7 +22,7 @@ from puffervec.errors import ConfigError
 from puffervec.train.act.evaluate import RandomActor
 from puffervec.viewing.render.sight import Picture
 from puffervec.viewing.web.page import replay_page
-from puffervec.viewing.web.pictures import MOST_PX, Pictures
+from puffervec.viewing.web.pictures import Pictures, shrink
 from puffervec.viewing.web.record import Played, play
 from puffervec.viewing.web.replay import replay_of
 from tests.viewing.web.browser import Browser, Page
@@ -75,9 +75,37 @@ def test_large_pictures_are_made_smaller() -> None:
     frame[150:, :] = 240
     pictures.add(0, {0: frame})
     found = pictures.to_json([0])
-    assert found is not None and max(pictures.size or ()) <= MOST_PX
+    assert found is not None and max(pictures.size or ()) <= 128
     shown = read(found, 0)[0]
     assert shown.shape == (100, 30, 3) and shown[:50].max() == 0 and shown[50:].min() > 240 - CLOSE
+
+
+@pytest.mark.parametrize(
+    ("shape", "small"),
+    [((128, 3), (128, 3)), ((129, 3), (64, 1)), ((1, 256), (1, 128)), ((256, 1, 3), (128, 1, 3))],
+)
+def test_sides_have_at_most_128_pixels(shape: tuple[int, ...], small: tuple[int, ...]) -> None:
+    frame = np.indices(shape).sum(axis=0).astype(np.uint8)
+    found = shrink(frame)
+    assert found.shape == small and found.reshape(-1)[0] in (0, 1)
+
+
+def test_as_many_bits_of_each_colour_are_kept_as_256_colours_allow() -> None:
+    """All five where they are enough; from black to white."""
+    levels = np.arange(32, dtype=np.uint8) * 8
+    plane = np.zeros((32, 32, 3), np.uint8)
+    plane[:, :, 0], plane[:, :, 1] = levels[:, None], levels
+    part = plane[:8]
+    more = np.concatenate([part, np.full((1, 32, 3), 8, np.uint8)])
+    for frame, count, error in ((part, 256, 7), (more, 64, 15), (plane, 256, 15)):
+        pictures = Pictures()
+        pictures.add(0, {0: frame})
+        found = pictures.to_json([0])
+        assert found is not None
+        shown = read(found, 0)[0]
+        assert len(np.unique(shown.reshape(-1, 3), axis=0)) == count
+        assert np.abs(shown.astype(int) - frame).max() == error
+        assert shown.max() == 255
 
 
 def test_bytes_are_bounded() -> None:
@@ -92,6 +120,11 @@ def test_bytes_are_bounded() -> None:
     size = len(base64.b64decode(whole["rows"][2]["data"]))
     two = pictures.to_json([2, 0, 1], int(2.2 * size))
     assert two is not None and sorted(two["rows"]) == [0, 2] and not two["all"]
+    exact = pictures.to_json([2], size)
+    assert exact is not None and exact["rows"][2]["every"] == 1
+    both = sum(len(base64.b64decode(whole["rows"][row]["data"])) for row in (2, 0))
+    exact = pictures.to_json([2, 0, 1], both)
+    assert exact is not None and sorted(exact["rows"]) == [0, 2]
     part = pictures.to_json([2, 0, 1], size // 3)
     assert part is not None and list(part["rows"]) == [2]
     assert part["rows"][2]["steps"] == [0, 4] and part["rows"][2]["every"] == 4

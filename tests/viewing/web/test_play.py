@@ -11,8 +11,9 @@ import contextlib
 import dataclasses
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -21,11 +22,13 @@ import pytest
 
 import puffervec
 from puffervec.commands import cli
-from puffervec.contract.drawing import Drawing
+from puffervec.contract.drawing import Circle, Drawing, Event, Shape
 from puffervec.envs import get
 from puffervec.errors import ConfigError
 from puffervec.train import load_policy
 from puffervec.train.act.evaluate import RandomActor
+from puffervec.viewing.web import play as module
+from puffervec.viewing.web import serve as serve_module
 from puffervec.viewing.web.play import AHEAD, SPEEDS, Game, Round, Session
 from tests.fixtures.pages import Served
 from tests.helpers import POLL_S
@@ -125,11 +128,96 @@ def test_the_others_are_played_by_the_policy_and_one_by_keys() -> None:
         others = np.arange(len(expected)) != row
         np.testing.assert_array_equal(sent[0][others], np.asarray(expected)[others])
         assert sent[0][row] == game.keys.action({"ArrowUp": 1})
-        assert game.record(row, Round()) and game.facts(row)
+        taken = Round()
+        assert game.record(row, taken) and taken.facts == game.facts(row) != {}
+
+
+def test_keys_count_the_steps_for_which_they_are_down(game: Game) -> None:
+    for held, counts in (
+        (["ArrowRight", "x"], {"ArrowRight": 1}),
+        (["ArrowRight"], {"ArrowRight": 2}),
+        ([], {}),
+    ):
+        game.step(0, held)
+        assert game.held == counts
 
 
 @pytest.mark.parametrize(
-    ("changes", "told_of"), [({}, True), ({"facts": None}, False), ({"agents": ("",)}, False)]
+    ("changes", "continues"),
+    [
+        ({}, True),
+        ({"masks": [True, False]}, False),
+        ({"terminals": [False, True]}, False),
+        ({"truncations": [False, True]}, False),
+        ({"over": [True]}, False),
+        ({"terminals": [True, False]}, True),
+    ],
+)
+def test_a_round_ends_with_the_agent_or_the_episode(
+    changes: dict[str, list[bool]], continues: bool
+) -> None:
+    """That of another agent does not end it."""
+    rows: dict[str, Any] = {"masks": [True] * 2, "rewards": [5.0, 7.0], "over": [False]}
+    rows |= {"terminals": [False] * 2, "truncations": [False] * 2} | changes
+    game, taken = Game.__new__(Game), Round()
+    game._all_rows = lambda name: np.array(rows[name])  # type: ignore[method-assign]
+    game.facts = lambda row: {}  # type: ignore[method-assign]
+    over = [np.array(rows["over"])]
+    game.vec = SimpleNamespace(rows=SimpleNamespace(over=over.__getitem__))  # type: ignore[assignment]
+    assert game.record(1, taken) is continues
+    assert taken.rewards == ([7.0] if rows["masks"][1] else [])
+
+
+def test_the_action_of_a_row_is_replaced_in_its_group() -> None:
+    game = Game.__new__(Game)
+    groups = [SimpleNamespace(name="a", agents=2), SimpleNamespace(name="b", agents=1)]
+    game.vec = SimpleNamespace(spec=SimpleNamespace(groups=groups))  # type: ignore[assignment]
+    actions = {"a": np.zeros(2, np.int64), "b": np.zeros((1, 2), np.int64)}
+    found = game._replace_action(actions, 2, [3, 4])
+    assert found["a"].tolist() == [0, 0] and found["b"].tolist() == [[3, 4]]
+    found = game._replace_action(actions, 1, 5)
+    assert found["a"].tolist() == [0, 5] and found["b"].tolist() == [[0, 0]]
+    assert not actions["a"].any() and not actions["b"].any()
+
+
+def test_a_page_gets_each_style_role_and_event_once() -> None:
+    """And numbers of four decimals, and facts with the first moment."""
+    env = get("cartpole")
+
+    def shapes(state: Any, before: Any) -> Iterator[Shape]:
+        yield Circle(1 / 3, 0.0, 1.0, role="cart", name="one")
+        yield Circle(0.0, 0.0, 1.0, role="cart", filled=False)
+        yield Event(1.0, 1.0, role="bump", of="one")
+        if before is not None:
+            yield Circle(0.0, 0.0, 1.0, role="wheel")
+
+    made = Drawing(
+        (0, 0, 4, 4), shapes, {"cart": "#112233"}, agents=("one",),
+        facts=lambda state: {"one": {"x": 1.0}},
+    )  # fmt: skip
+    own = dataclasses.replace(env, drawing=lambda config, state: made)
+    with contextlib.closing(Game(own, env.configure({}), Leaning())) as game:
+        assert (game.seed, game.sent) == (0, (0, 0, 0))
+        messages = [game.scene(), game.moment()]
+        game.step()
+        messages.append(game.moment())
+    assert [[style[1:] for style in message["styles"]] for message in messages] == [
+        [], [[0, 0], [0, 1]], [[2, 0]],
+    ]  # fmt: skip
+    assert [message["roles"] for message in messages] == [
+        [["cart", "#112233"], ["bump", ""]], [], [["wheel", ""]],
+    ]  # fmt: skip
+    assert [[event[:2] for event in message["events"]] for message in messages] == [
+        [[0, 1]], [], [[1, 1]],
+    ]  # fmt: skip
+    first, second = messages[1:]
+    assert first["shapes"][0]["n"] == [0.3333, 0.0, 1.0]
+    assert (first["facts"], second["facts"]) == ({"one": {"x": 1.0}}, {})
+
+
+@pytest.mark.parametrize(
+    ("changes", "told_of"),
+    [({}, True), ({"facts": None}, False), ({"agents": ("",)}, False), ({"agents": ()}, False)],
 )
 def test_facts_are_those_of_the_drawing_where_it_tells_any(
     changes: dict[str, Any], told_of: bool
@@ -144,6 +232,8 @@ def test_facts_are_those_of_the_drawing_where_it_tells_any(
         game.begin(1)
         assert game.facts(0) == ({"x": 1.2346} if told_of else {})
         assert game.facts(1) == {}, "a row that the drawing does not know"
+        named = changes.get("agents", ("one",)) == ("one",)
+        assert game.agents() == {"one" if named else "row 0": 0}
 
 
 class FakePage:
@@ -205,7 +295,7 @@ def test_the_clock_stands_while_nobody_looks(game: Game) -> None:
         session.receive('{"start": "cart"}')
         await until(lambda: page.steps()[-1] >= AHEAD)
         await asyncio.sleep(0.2)
-        assert page.steps()[-1] == AHEAD  # Nothing was seen.
+        assert page.steps()[-1] == AHEAD == 3  # Nothing was seen.
         session.receive('{"pause": true}')
         session.receive(json.dumps({"seen": AHEAD}))
         await asyncio.sleep(0.2)
@@ -317,6 +407,21 @@ def test_what_means_nothing_is_left_out(game: Game, text: str) -> None:
         await until(lambda: page.steps()[-1] == AHEAD)
 
     acted(game, script)
+
+
+def test_seeds_and_speeds_of_a_page_are_taken_if_they_exist(game: Game) -> None:
+    session = Session(game, FakePage(), 7)
+    for seed, taken in ((0, 0), (2**31 - 1, 2**31 - 1), (2**31, 2**31 - 1), (-1, 2**31 - 1)):
+        session.receive(json.dumps({"begin": seed}))
+        assert session._seed == taken
+    for speed, now in ((0.25, 0.25), (0.5, 0.5), (0.3, 0.5), (2, 0.5), (1, 1.0), (0.0, 1.0)):
+        session.receive(json.dumps({"speed": speed}))
+        assert session._speed == now
+
+
+def test_aiohttp_is_not_imported_before_a_page_is_served() -> None:
+    """It is an extra."""
+    assert "web" not in vars(module) and "web" not in vars(serve_module)
 
 
 def test_the_websocket_is_for_our_page_alone(serve: Serve) -> None:

@@ -20,7 +20,12 @@ from puffervec.contract.evaluation import progress_to
 from puffervec.envs import get
 from puffervec.errors import ConfigError
 from puffervec.train.act.evaluate import RandomActor
+from puffervec.viewing.web import observed
+from puffervec.viewing.web.columns import Stream
+from puffervec.viewing.web.observed import ObservedShapes
 from puffervec.viewing.web.record import Played, play
+from puffervec.viewing.web.shapes import Looks
+from tests.viewing.web.test_columns import read
 
 TAG = {"num_taggers": 3, "grid_length": 6, "episode_length": 20}
 NAMES = ("tagger_0", "tagger_1", "tagger_2", "runner_0")
@@ -84,8 +89,60 @@ def test_a_record_is_what_the_env_did() -> None:
     assert found.episode_return == pytest.approx(np.nansum(found.series["reward"], axis=0).mean())
 
 
+def test_agents_have_an_order_by_their_returns_and_names() -> None:
+    found = played(most_steps=1)
+    rewards = np.array([[np.nan] * 4, [3.0, -1.0, 2.0, np.nan], [-9.0, 4.0, 0.0, np.nan]])
+    found = dataclasses.replace(found, series={"reward": rewards})
+    assert found.worst_first() == [0, 2, 1] and found.episode_return == pytest.approx(-1 / 3)
+    assert found.agent_named("worst") == "tagger_0" and found.agent_named("tagger_1") == "tagger_1"
+    for wrong in ("nobody", "runner_0"):  # That one took no part.
+        with pytest.raises(ConfigError, match="the agents of a field are tagger_0, tagger_1"):
+            found.agent_named(wrong)
+    found.episode.drawing = dataclasses.replace(found.episode.drawing, agents=("", "one"))
+    assert found.agent_named("worst") == "one"
+    found.episode.drawing = dataclasses.replace(found.episode.drawing, agents=(), title="")
+    with pytest.raises(ConfigError, match="the agents of the episode are without names"):
+        found.agent_named("worst")
+    nobody = dataclasses.replace(found, series={"reward": np.full((3, 4), np.nan)})
+    assert nobody.episode_return == 0.0 and nobody.worst_first() == []
+
+
 def test_a_long_episode_is_left() -> None:
-    assert len(played(most_steps=3).moments) == 4
+    found = play(get("tag_grid"), TAG, RandomActor(0), most_steps=3)
+    assert len(found.moments) == 4
+    again = play(get("tag_grid"), TAG, RandomActor(0), seed=0, most_steps=3)
+    assert [moment.shapes for moment in found.moments] == [one.shapes for one in again.moments]
+
+
+def test_a_single_action_has_no_number() -> None:
+    def drawing(config: Any, state: State) -> Drawing:
+        return dataclasses.replace(told(config, state), actions=None)
+
+    assert {"action", "twice"} & played(drawing=drawing, most_steps=1).series.keys() == {"action"}
+
+
+def test_what_agents_observe_is_stored_once_by_style(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to a number of shapes, and always what the first agent observes."""
+    one, two, three, four = (
+        Circle(x, 2.0, 0.5, role=role)
+        for x, role in ((1.0, "a"), (2.0, "b"), (3.0, "a"), (4.0, "b"))
+    )
+    seen = ObservedShapes(Looks({}), -2)
+    assert seen.put(Stream(), 2, [0, 1]) is None
+    seen.add(0, {0: [one, two, three], 1: [four, four]})
+    seen.add(1, {0: [three, one]})
+    assert [seen.at(row, step) for row, step in ((0, 0), (0, 1), (1, 0), (1, 1))] == [3, 2, 1, 0]
+    for most, rows in ((6, [0, 1]), (5, [0]), (1, [0])):
+        monkeypatch.setattr(observed, "MOST_SEEN", most)
+        found = seen.put(Stream(), 2, [0, 1, 2])
+        assert found is not None and (found["rows"], found["all"]) == (rows, most == 6)
+    stream = Stream()
+    found = seen.put(stream, 2, [0])
+    assert found is not None and found["coarser"] == 5
+    assert found["kinds"] == [{"s": 0, "n": 3, "count": 2}, {"s": 1, "n": 3, "count": 1}]
+    # Columns x, y and radius of each style in 5 cm; then how many each moment has, and which.
+    columns = [20, 40, 40, 0, 10, 0, 40, 40, 10]
+    assert read(stream.pack({}))[1].tolist() == [*columns, 3, 2, 0, 1, 1, 0, 1]
 
 
 def test_values_are_the_policys() -> None:

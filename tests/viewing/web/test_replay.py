@@ -7,6 +7,7 @@ page that plays them, beside the episode.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,11 +20,14 @@ from puffervec.contract.drawing import Box, Circle, Drawing, Event, Line, Shape,
 from puffervec.envs import get
 from puffervec.train.act.evaluate import RandomActor
 from puffervec.viewing.render.episode import Moment
+from puffervec.viewing.web import replay
+from puffervec.viewing.web.columns import exponent_of
 from puffervec.viewing.web.page import replay_page
 from puffervec.viewing.web.record import Played, play
 from puffervec.viewing.web.replay import replay_of
 from puffervec.viewing.web.shapes import Looks, things_of
 from tests.viewing.web.browser import Browser, Page
+from tests.viewing.web.test_columns import read
 from tests.viewing.web.test_page import HOSTILE
 
 TAG = {"num_taggers": 2, "num_runners": 6, "grid_length": 10.0, "episode_length": 40}
@@ -63,12 +67,49 @@ def test_a_replay_says_what_it_is(chase: Played) -> None:
     assert len(found.data) < 12_000, "8 agents, 40 steps"
 
 
+def test_a_replay_has_what_the_drawing_tells() -> None:
+    """Events of the whole episode, rows without names, and numbers of any size."""
+
+    def drawing(config: Any, state: State) -> Drawing:
+        def shapes(state: State, before: State | None) -> Iterator[Shape]:
+            yield Circle(1, 1, 1, name="b")
+            yield Event(1, 1, role="bump")
+            yield Event(1, 1)
+
+        ticks = itertools.count()
+        return Drawing(
+            (0, 0, 2, 2),
+            shapes,
+            title="a field",
+            agents=("a", "b"),
+            facts=lambda _: {"a": {"low": 0.01}},
+            numbers=lambda _: {"ticks": 1000.0 * next(ticks)},
+        )
+
+    env = dataclasses.replace(get("tag_grid"), drawing=drawing)
+    found = replay_of(play(env, {"num_taggers": 3}, RandomActor(0), most_steps=2))
+    assert (found.title, found.steps, found.events) == ("a field", 2, {"bump": 3, "event": 3})
+    head, _ = read(found.data)
+    assert [agent["name"] for agent in head["agents"]] == ["a", "b", "", ""]
+    assert [event[0] for event in head["events"]] == [0, 0, 1, 1, 2, 2] and head["first"] == 1
+    assert next(one["e"] for one in head["series"] if one["name"] == "low") == exponent_of(0.01)
+    assert [one["e"] for one in head["numbers"]] == [exponent_of(2000.0)]
+
+
+def test_a_replay_opens_with_the_worst_agent_that_is_drawn() -> None:
+    drawing = Drawing((0, 0, 2, 2), lambda state, before: (), agents=("a", "b", "c"))
+    things = [{"name": "b"}, {"name": "a"}]
+    assert replay._first(drawing, [3, 2, 1, 0], things) == 1
+    assert replay._first(drawing, [2, 3], things) is None
+
+
 def test_things_are_the_same_ones_in_all_moments() -> None:
     """By name, else by their number among those of their role; what came later stands behind what
     it was drawn after.
     """
     steps: list[tuple[Shape, ...]] = [
         (Circle(0, 0, 1, name="a"), Line(((0, 0), (1, 1)), role="ray"), Box(5, 5, 1, 1, name="b")),
+        (Box(5, 5, 1, 1, name="b"), Circle(0, 0, 1, name="a"), Circle(9, 9, 1, name="late")),
         (
             Circle(1, 0, 1, name="a"),
             Circle(9, 9, 1, name="new"),
@@ -79,14 +120,14 @@ def test_things_are_the_same_ones_in_all_moments() -> None:
     ]
     things = things_of([Moment(step, shapes) for step, shapes in enumerate(steps)], Looks({}))
     assert [(thing.first.name, thing.steps) for thing in things] == [
-        ("a", [0, 1, 2]),
-        ("new", [1]),
-        ("", [0, 1]),
-        ("b", [0, 1, 2]),
+        ("a", [0, 1, 2, 3]),
+        ("new", [2]),
+        ("", [0, 2]),
+        ("b", [0, 1, 2, 3]),
+        ("late", [1]),
     ]
-    assert (
-        things[0].numbers == [(0, 0, 1), (1, 0, 1), (2, 0, 1)] and len(set(things[0].styles)) == 2
-    )
+    assert things[0].numbers == [(0, 0, 1), (0, 0, 1), (1, 0, 1), (2, 0, 1)]
+    assert len(set(things[0].styles)) == 2
 
 
 @pytest.mark.slow

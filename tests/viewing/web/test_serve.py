@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import os
 import re
 import resource
 import signal
@@ -16,13 +18,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from puffervec.commands import cli
 from puffervec.system import extras
 from puffervec.train.metrics.log import JsonLog
-from puffervec.viewing.web.serve import MOST_UNKNOWN
+from puffervec.viewing.web import constants
+from puffervec.viewing.web.serve import MOST_UNKNOWN, Server, refuse, respond, respond_json
 from tests.fixtures.pages import Served
 
 Serve = Callable[..., Served]
@@ -176,6 +180,80 @@ def test_connections_without_the_token_do_not_keep_others_out(serve: Serve, runs
             pass
         ours.sendall(request.replace("\n", "\r\n").encode())
         assert ours.recv(15) == b"HTTP/1.1 200 OK"
+
+
+def test_the_oldest_connections_without_the_token_are_closed() -> None:
+    """Only those beyond a hundred."""
+    server, closed = Server("127.0.0.1", 0), list[int]()
+
+    class Connection:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def force_close(self) -> None:
+            closed.append(self.number)
+
+    class Listener:
+        connections = [Connection(number) for number in range(110)]
+
+        def __call__(self) -> str:
+            return "the new one"
+
+    listener = Listener()
+    server._known.update(listener.connections[:10])
+    assert server._connection(listener) == "the new one" and closed == []
+    server._known.difference_update(listener.connections[:3])
+    server._connection(listener)
+    assert closed == [0, 1, 2]
+    listener.connections = listener.connections[3:9]
+    server._connection(listener)
+    assert closed == [0, 1, 2] and server._known == set(listener.connections)
+
+
+def test_a_server_ends_with_a_signal_or_its_background_work() -> None:
+    def stop(url: str) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    async def work() -> None:
+        stop("")
+        await asyncio.sleep(1000)
+
+    async def done() -> None:
+        pass
+
+    async def fail() -> None:
+        raise ValueError("it failed")
+
+    urls: list[str] = []
+    for ready, background, number in (
+        (stop, None, signal.SIGTERM),
+        (urls.append, work, signal.SIGTERM),
+        (urls.append, done, 0),
+    ):
+        assert Server("127.0.0.1", 0).run(ready, background) == number
+    assert all(re.fullmatch(r"http://127\.0\.0\.1:[1-9]\d+/[\w-]{43}/", url) for url in urls)
+    with pytest.raises(ValueError, match="it failed"):
+        Server("127.0.0.1", 0).run(urls.append, fail)
+
+
+def test_responses_have_a_status_and_text_is_utf8() -> None:
+    for work, status, kind, charset in (
+        (respond("x", "text/html"), 200, "text/html", "utf-8"),
+        (respond(b"x", "image/png"), 200, "image/png", None),
+        (respond_json([]), 200, "application/json", "utf-8"),
+        (refuse("no"), 403, "text/plain", "utf-8"),
+    ):
+        found = asyncio.run(work)
+        assert (found.status, found.content_type, found.charset) == (status, kind, charset)
+
+
+def test_a_page_has_its_scripts_in_order() -> None:
+    handlers: dict[str, Any] = {}
+    server = Server("127.0.0.1", 0)
+    server.get = handlers.__setitem__  # type: ignore[method-assign, assignment]
+    server.page("one", (constants.STYLE, constants.SCRIPT), "static/dom.js")
+    text = asyncio.run(handlers[""](None)).text
+    assert re.findall(r'(?:src|href)="([\w./]+)"', text) == [*handlers][:3]
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ that no longer improves ends. (puffervec/wings/evaluations/door.py, puffervec/sy
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import sys
@@ -21,21 +22,28 @@ from puffervec.commands import cli
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.metrics.log import read_metrics
+from puffervec.wings.evaluations import door
 from puffervec.wings.evaluations import evaluations as module
 from puffervec.wings.evaluations.door import check
 from puffervec.wings.evaluations.evaluations import BEST, Evaluations
 
 # In place of `puffer-train eval`: takes the next line of scores.txt, and writes what it says.
 FAKE = """
-import json, pathlib, sys
+import json, math, pathlib, sys
 scores = pathlib.Path(sys.argv[1])
 first, *rest = scores.read_text().split()
 scores.write_text(" ".join(rest))
 if first == "fail":
     sys.exit("error: no such thing")
+if first == "babble":
+    sys.exit("x" * 1000)
 out = sys.argv[sys.argv.index("--json") + 1]
-total = {"part": "total", "score": float(first), "goal": 0.5, "name": "x", "none": None}
-pathlib.Path(out).write_text(json.dumps({"score": "score", "rows": [], "total": total}))
+row = {"part": "total", "score": float(first), "goal": 0.5, "name": "x", "none": None}
+if first == "0.125":  # As of an env without an evaluation of its own.
+    results = {"score": "", "rows": [{"return": 0.125, "length": math.inf}], "total": {}}
+else:
+    results = {"score": "score", "rows": [{"score": 0.0}], "total": row}
+pathlib.Path(out).write_text(json.dumps(results))
 """
 
 
@@ -53,7 +61,9 @@ class Fixture:
         source = self.folder / "checkpoints" / str(step)
         source.mkdir(parents=True)
         (source / "manifest.json").write_text(str(step))
-        self.now += 10.0
+        self.now += 9.0
+        assert not self.made.due()
+        self.now += 1.0
         assert self.made.due()
         self.made.start(source, step)
         assert not self.made.due()
@@ -89,12 +99,14 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
 def test_the_best_checkpoint_is_kept(make: Make) -> None:
     run = make("0.5", "0.7", "0.6")
+    assert (run.made.best, run.made.best_step, run.made.since) == (None, 0, 0)
     assert run.evaluate(100) == {"eval/score": 0.5, "eval/goal": 0.5, "eval/of_step": 100.0}
     assert run.best() == "100"
     run.evaluate(200)
     assert run.best() == "200"
     run.evaluate(300)
-    assert run.best() == "200" and (run.made.best, run.made.best_step) == (0.7, 200)
+    assert run.best() == "200"
+    assert (run.made.best, run.made.best_step, run.made.since) == (0.7, 200, 1)
     assert "the best so far" in run.notes[1] and "the best is 0.700 of 200" in run.notes[2]
     assert not run.made.exhausted
 
@@ -106,6 +118,7 @@ def test_a_run_without_progress_ends(make: Make) -> None:
     assert not run.made.exhausted
     run.evaluate(3)  # An equal score is not better.
     assert run.made.exhausted and "no better checkpoint in 2 evaluations" in run.notes[-1]
+    assert make(patience=1).made.exhausted and not make(patience=3).made.exhausted
 
 
 def test_several_suites_count_by_their_mean(make: Make) -> None:
@@ -126,11 +139,21 @@ def test_another_metric_may_rate_checkpoints(make: Make) -> None:
     assert "eval.metric is 'name': the evaluation has score, goal" in wrong.notes[0]
 
 
+def test_an_env_without_an_evaluation_is_rated_by_its_return(make: Make) -> None:
+    """What is not finite is no metric."""
+    run = make("0.125")
+    assert run.evaluate(1) == {"eval/return": 0.125, "eval/of_step": 1.0}
+    assert run.made.best == 0.125
+
+
 def test_a_failure_is_noted_and_the_next_checkpoint_is_evaluated(make: Make) -> None:
+    """The note has the end of the output."""
     run = make("fail", "0.5")
     assert run.evaluate(1) == {}
     assert "evaluation of 1 agent-steps failed: error: no such thing" in run.notes[0]
     assert run.evaluate(2)["eval/score"] == 0.5
+    babbling = make("babble")
+    assert babbling.evaluate(3) == {} and babbling.notes[0].count("x") == 400
 
 
 def test_a_resumed_run_knows_its_best(make: Make) -> None:
@@ -143,11 +166,30 @@ def test_a_resumed_run_knows_its_best(make: Make) -> None:
     assert again.best() == "1" and again.made.since == 2
 
 
+def test_checkpoints_on_another_disk_are_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "manifest.json").write_text("1")
+    monkeypatch.setattr(os, "link", refuse)
+    module._link_folder(tmp_path / "one", tmp_path / "two")
+    assert (tmp_path / "two" / "manifest.json").read_text() == "1"
+
+
 def test_closing_ends_what_is_under_way(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It had a quarter of a core next to the run: the kernel weighs a step of niceness by 1.25."""
     run = make("0.5")
     script = run.folder / "endless.py"
     script.write_text("import time\nwhile True: time.sleep(1)\n")
-    monkeypatch.setattr(module, "background_command", lambda nice: [sys.executable, str(script)])
+
+    def command(nice: int) -> list[str]:
+        assert 1 / (1 + 1.25**nice) == pytest.approx(0.25, abs=0.01)
+        return [sys.executable, str(script)]
+
+    monkeypatch.setattr(module, "background_command", command)
     source = run.folder / "checkpoints" / "1"
     source.mkdir(parents=True)
     run.made.start(source, 1)
@@ -244,6 +286,10 @@ def test_a_run_on_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert state["agent_steps"] > 0
     assert cli.main(["eval", str(tmp_path / "one" / "best"), "--episodes", "4"]) == 0
     assert not (tmp_path / "one" / "evaluations" / "checkpoint").exists()
+
+
+def test_the_door_imports_nothing_of_the_wing_before_it_is_called() -> None:
+    assert "Evaluations" not in vars(door)
 
 
 def test_settings_survive_a_checkpoint() -> None:

@@ -122,6 +122,7 @@ def test_settings_come_from_the_ini_file_with_their_types(env: Any) -> None:
     config = native.config()
     assert (config.num_agents, config.limit, config.gain, config.bonus) == (2, 4, 1.0, 0.25)
     assert isinstance(config.gain, float) and isinstance(config.limit, int)
+    assert native.agent_types == ()
     changed = puffervec.ocean(folder, limit=7, gain=0.5)
     assert (changed.config().limit, changed.config().gain) == (7, 0.5)
     with pytest.raises(ConfigError, match=r"limit is 2\.5"):

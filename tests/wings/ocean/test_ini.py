@@ -17,12 +17,16 @@ def test_comments_quotes_and_lists(tmp_path: Path) -> None:
     path = tmp_path / "x.ini"
     path.write_text(
         "# first\n[env]\nsteps = 90_000 ; many\nname = 'a # b'\n"
+        "level = 11\nempty = ''\nquote = '\nlist = [1,\n 2]\n"
         "[sweep.env.x]\nmin=1\nlong = 1,\n   2\n"
     )
     assert ini.read(path) == {
-        "env": {"steps": "90_000", "name": "a # b"},
+        "env": {
+            "steps": "90_000", "name": "a # b", "level": "11", "empty": "", "quote": "'",
+            "list": "[1, 2]",
+        },
         "sweep.env.x": {"min": "1", "long": "1, 2"},
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -38,8 +42,17 @@ def test_values(text: str, value: Any) -> None:
     assert found == value and type(found) is type(value)
 
 
-def test_a_line_that_is_no_setting_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("[env]\nsteps\n", r"x\.ini:2: 'steps' must be"),
+        ("steps = 1\n", r"x\.ini:1: 'steps = 1' must be"),
+        ("[env]\n= 1\n", r"x\.ini:2: '= 1' must be"),
+        ("[env\nsteps = 1\n", r"x\.ini:1: '\[env' must be"),
+    ],
+)
+def test_a_line_that_is_no_setting_is_named(tmp_path: Path, lines: str, words: str) -> None:
     path = tmp_path / "x.ini"
-    path.write_text("[env]\nsteps\n")
-    with pytest.raises(ConfigError, match=r"x\.ini:2: 'steps' must be"):
+    path.write_text(lines)
+    with pytest.raises(ConfigError, match=words):
         ini.read(path)

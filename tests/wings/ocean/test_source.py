@@ -24,6 +24,7 @@ def test_comments_go_and_words_and_lines_stay_apart(code: str, bare: str) -> Non
     assert without_comments(code) == bare
 
 
+THREE = '#include "env_binding.h"\n'
 BINDING, HEADER = '#include "vecenv.h"\n', '#include "pufferenv.h"\n'
 
 
@@ -35,6 +36,8 @@ BINDING, HEADER = '#include "vecenv.h"\n', '#include "pufferenv.h"\n'
         ({"aaa.c": BINDING, "binding.c": BINDING}, "binding.c"),
         ({"aaa.h": HEADER, "game.h": HEADER}, "game.h"),
         ({"demo.c": HEADER, "game.h": HEADER}, "game.h"),
+        ({"game.c": HEADER, "other.h": HEADER}, "other.h"),
+        ({"game.txt": BINDING, "binding.c": BINDING}, "binding.c"),
     ],
 )
 def test_of_several_files_the_newest_generation_then_the_folders_name_counts(
@@ -44,4 +47,41 @@ def test_of_several_files_the_newest_generation_then_the_folders_name_counts(
     folder.mkdir()
     for name, code in files.items():
         (folder / name).write_text(code)
-    assert locate(folder).main.name == chosen
+    found = locate(folder)
+    assert found.main.name == chosen
+    assert found.name == (Path(chosen).stem if files[chosen] == HEADER else "game")
+
+
+def test_a_class_is_looked_for_first_in_the_module_of_the_folders_name(tmp_path: Path) -> None:
+    folder = tmp_path / "game"
+    folder.mkdir()
+    (folder / "binding.c").write_text(THREE)
+    assert locate(folder).python_class is None
+    for name in ("another.py", "zoo.py", "game.py"):
+        (folder / name).write_text("binding.vec_init()")
+    (folder / "empty.py").touch()
+    assert locate(folder).python_class == folder / "game.py"
+
+
+def test_settings_lie_next_to_the_env_or_at_most_five_folders_above(tmp_path: Path) -> None:
+    """Over those of the default.ini that belongs to them."""
+    folder = tmp_path / "1" / "2" / "3" / "4" / "5" / "game"
+    folder.mkdir(parents=True)
+    (folder / "game.h").write_text(HEADER)
+
+    def write(path: Path, level: int) -> None:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"[env]\nlevel = {level}\n")
+
+    write(tmp_path / "config" / "game.ini", 0)
+    assert locate(folder).settings == {}
+    write(tmp_path / "1" / "config" / "game.ini", 1)
+    assert locate(folder).settings == {"env": {"level": "1"}}
+    (tmp_path / "1" / "config" / "default.ini").write_text("[env]\nlevel = 7\nsize = 3\n")
+    assert locate(folder).settings == {"env": {"level": "1", "size": "3"}}
+    write(folder / "own.ini", 2)
+    assert locate(folder).settings == {"env": {"level": "2"}}
+    write(folder / "other.ini", 3)  # One of two is not chosen.
+    assert locate(folder).settings["env"]["level"] == "1"
+    write(folder / "game.ini", 4)
+    assert locate(folder).settings == {"env": {"level": "4"}}

@@ -24,6 +24,7 @@ from puffervec.train.learn.ppo_loss import ppo_loss
 from puffervec.train.learn.samples import Batch
 from puffervec.train.policies.distributions import ActionSpec
 from puffervec.train.policies.registry import build_policy
+from puffervec.wings.reference import door
 from puffervec.wings.reference.divergence import DivergenceTerm, divergence
 from tests.helpers import slow_but
 from tests.train.fakes import group
@@ -51,8 +52,8 @@ def test_it_is_that_of_torchs_distributions() -> None:
     )
     torch.testing.assert_close(divergence(spec, one, other), wanted)
     assert not divergence(spec, one, one).any()
-    normal = ActionSpec("continuous", (), (-1.0, -1.0), (1.0, 1.0))
-    p, q = torch.randn(5, 2, 4), torch.randn(5, 2, 4)
+    normal = ActionSpec("continuous", (), (-1.0,) * 3, (1.0,) * 3)
+    p, q = torch.randn(5, 2, 6), torch.randn(5, 2, 6)
 
     def distribution(head: torch.Tensor) -> Independent:
         mean, log_std = head.chunk(2, dim=-1)
@@ -61,6 +62,10 @@ def test_it_is_that_of_torchs_distributions() -> None:
     torch.testing.assert_close(
         divergence(normal, (p,), (q,)), kl_divergence(distribution(p), distribution(q))
     )
+
+
+def test_the_door_imports_no_torch_before_it_is_called() -> None:
+    assert "DivergenceTerm" not in vars(door)
 
 
 def test_forbidden_choices_do_not_count() -> None:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The page of `puffer-train watch` in a browser (puffervec/wings/watch/page.py, static/watch.js,
-charts.js, tables.js).
+"""The page of `puffer-train watch` in a browser (static/watch.js, charts.js, tables.js), and
+its command (puffervec/wings/watch/door.py).
 """
 
 from __future__ import annotations
@@ -466,6 +466,11 @@ def test_latest_is_the_run_that_was_started_last(tmp_path: Path) -> None:
     assert door.resolve("a", tmp_path) == Path("a")
     with pytest.raises(ConfigError, match="no run was started in .*other"):
         door.resolve("latest", tmp_path / "other")
+
+
+def test_a_replay_comes_every_minute_or_only_when_it_is_asked_for() -> None:
+    assert door.VERB.parse(["runs"]).replay_every == 60
+    assert door.VERB.parse(["runs", "--replay-every", "0"]).replay_every == 0
 
 
 @pytest.mark.slow
