@@ -87,7 +87,7 @@ static int check_table(const pv_context* context,
                        char* text) {
     uint64_t found;
     const double* values = pv_params_find(context->params, name, PV_F64, &found);
-    if (!values || found != rows * width)
+    if (found != rows * width)
         return pv_describe_error(text, PV_ERROR_CONFIG, "%s has %llu numbers: give %llu", name,
                                  (unsigned long long)found, (unsigned long long)(rows * width));
     for (uint64_t i = 0; i < found; i++) {
@@ -103,7 +103,7 @@ static int check_table(const pv_context* context,
 static int check_levels(const pv_context* context, char* text) {
     uint64_t found;
     const uint8_t* levels = pv_params_find(context->params, "stringency", PV_U8, &found);
-    if (!levels || !found || found % COVID_STATES || found > COVID_WINDOW * COVID_STATES)
+    if (!found || found % COVID_STATES || found > COVID_WINDOW * COVID_STATES)
         return pv_describe_error(text, PV_ERROR_CONFIG,
                                  "stringency has %llu entries: give 1 to %d days of %d states",
                                  (unsigned long long)found, COVID_WINDOW, COVID_STATES);

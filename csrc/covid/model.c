@@ -76,11 +76,10 @@ PV_INLINE void infect(const covid_table* table,
         const double fewer =
             -beta * (left * table->per_person[s]) * infected[s] * (1.0 - immune) - shots;
         const double more = infected[s] * recovery + shots;
-        const double s_next = left + fewer, i_next = infected[s] + (-fewer - more),
-                     r_next = recovered[s] + more;
+        const double s_next = left + fewer, i_next = infected[s] + (-fewer - more);
         susceptible[s] = s_next > 0.0 ? s_next : 0.0;
         infected[s] = i_next > 0.0 ? i_next : 0.0;
-        recovered[s] = r_next > 0.0 ? r_next : 0.0;
+        recovered[s] = recovered[s] + more;
         vaccinated[s] = vaccinated[s] + shots;
         const double unprotected = recovered[s] - vaccinated[s],
                      died = death_rate * (unprotected > 0.0 ? unprotected : 0.0);

@@ -42,14 +42,17 @@ PV_CLONES static void look(const covid_table* table,
     }
 }
 
-// Returns the days until the next delivery of vaccines as a share of the days until the first one
-// (of an interval where that is 0).
-static float vaccine_wait(const covid_config* config, int32_t time) {
+// Returns the day of the next delivery of vaccines after `time`.
+static int32_t next_delivery(const covid_config* config, int32_t time) {
     const int32_t start = config->vaccine_delivery_start, every = config->delivery_interval;
-    const int32_t from = time + 1 > start ? time + 1 : start,
-                  next = (from + every - 1) / every * every;
-    const int32_t first = start > 0 ? (start + every - 1) / every * every : every;
-    return (float)(next - time) / (float)first;
+    const int32_t from = time >= start ? time + 1 : start;
+    return (from + every - 1) / every * every;
+}
+
+// Returns the days until the next delivery of vaccines as a share of those from the reset until the
+// first one.
+static float vaccine_wait(const covid_config* config, int32_t time) {
+    return (float)(next_delivery(config, time) - time) / (float)next_delivery(config, 0);
 }
 
 static void look_at_calendar(const covid_config* config, const covid_env* env, covid_view* view) {

@@ -14,8 +14,8 @@ int covid_save(pv_block* block, uint32_t env, uint8_t* out) {
 
 // ---- states from outside ----
 
-static int usable(double value, double low) {
-    return value >= low && value <= 1e20;
+static int usable(double value) {
+    return value >= 0.0 && value <= 1e20;
 } // no NaN
 
 // Refuses a state with a number out of bounds.
@@ -24,22 +24,21 @@ static int check_state(
     const covid_table* table = state->table;
     const double people = env->susceptible[s] + env->infected[s] + env->recovered[s];
     const double start = table->susceptible[s] + table->infected[s] + table->recovered[s];
-    const int alive = usable(env->susceptible[s], 0.0) && usable(env->infected[s], 0.0) &&
-                      usable(env->recovered[s], 0.0);
-    if (!alive || fabs(people - start) > 1e-6 * start + 1e-3)
+    const double slack = 1e-6 * start; // of people: rounding in other implementations
+    const int alive =
+        usable(env->susceptible[s]) && usable(env->infected[s]) && usable(env->recovered[s]);
+    if (!alive || fabs(people - start) > slack)
         return pv_block_error(block, index,
                               "state %u has %.9g susceptible, %.9g infected and %.9g recovered "
                               "people: they must be %.9g in all, "
                               "as in the data",
                               s, env->susceptible[s], env->infected[s], env->recovered[s], start);
-    if (!usable(env->vaccinated[s], 0.0) ||
-        env->vaccinated[s] > env->recovered[s] * (1.0 + 1e-9) + 1e-3)
+    if (!usable(env->vaccinated[s]) || env->vaccinated[s] > env->recovered[s] + slack)
         return pv_block_error(
             block, index,
             "state %u has %.9g vaccinated people: use 0 to %.9g, those who have recovered", s,
             env->vaccinated[s], env->recovered[s]);
-    int fits = usable(env->dead[s], 0.0) && usable(env->unemployed[s], 0.0) &&
-               usable(env->production[s], 0.0);
+    int fits = usable(env->dead[s]) && usable(env->unemployed[s]) && usable(env->production[s]);
     for (uint32_t f = 0; f < COVID_FILTERS; f++)
         fits &= fabs(env->filters[f][s]) <= 1e4;
     if (!fits)

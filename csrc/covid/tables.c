@@ -63,10 +63,8 @@ static void fill_production(covid_table* table, double most[COVID_STATES]) {
         all_idle += idle[s] = (usual + table->bias[s]) * table->per_percent[s];
     const double workers = floor(n->pop_between_age_18_65 * table->people - all_idle);
     table->daily = n->gdp_per_capita / (workers / table->people) / COVID_YEAR;
-    for (uint32_t s = 0; s < COVID_STATES; s++) {
-        const double left = table->workforce[s] - idle[s];
-        most[s] = (left > 0.0 ? left : 0.0) * table->daily;
-    }
+    for (uint32_t s = 0; s < COVID_STATES; s++)
+        most[s] = (table->workforce[s] - idle[s]) * table->daily;
 }
 
 // Returns the weight of health; that of the economy adds up to 1 with it: z / (1 + z) with z =

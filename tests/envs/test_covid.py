@@ -170,7 +170,9 @@ def test_an_episode_ends_with_a_terminal_and_two_records() -> None:
     with serial("covid", SHORT) as vec:
         vec.reset(seed=0)
         returns = np.zeros(2)
-        for _ in range(30):
+        for day in range(30):
+            if day == 10:  # A state that is set in an episode changes nothing of its sums.
+                vec.poke(0, vec.peek(0))
             _, rewards, terminals, truncations, infos = act(vec, 3, 2)
             returns += rewards["states"].mean(dtype=np.float64), rewards["planner"][0]
         assert terminals["states"].all() and terminals["planner"].all()
@@ -181,6 +183,7 @@ def test_an_episode_ends_with_a_terminal_and_two_records() -> None:
         ]
         assert of[0] == of[1] and infos.episodes["agent_type"].tolist() == [0, 1]
         np.testing.assert_allclose(infos.episodes["return"], returns, rtol=1e-5)
+        assert infos.episodes["episode"].tolist() == [0, 0]
         assert of[0]["social_welfare"] == pytest.approx(returns[1], rel=1e-5)
         assert of[0]["states_return"] == pytest.approx(returns[0], rel=1e-5)
         state = vec.peek(0)
@@ -380,7 +383,7 @@ def test_a_state_that_cannot_be_is_refused(field: str, at: Any, value: Any, said
         ({"gdp_per_capita": float("nan")}, "gdp_per_capita is nan: use a number from 1 to 1e+09"),
         ({"infectious_days": True}, "infectious_days is True: use a number"),
         ({"data": 3}, "data is 3: must be the path of a folder, or None"),
-        ({"pop_between_age_18_65": 0.02}, "state 0 has unemployment_bias .*: use less than 1"),
+        ({"pop_between_age_18_65": 0.02}, "state 0 has unemployment_bias .*: use less than 1,"),
     ],
 )
 def test_settings_are_refused(settings: Any, said: str) -> None:
@@ -421,6 +424,31 @@ def test_a_hundredfold_income_is_worth_no_more_than_a_threefold() -> None:
     np.testing.assert_array_equal(rewards[1e6], rewards[1e7])
 
 
+def test_a_state_where_all_work_stops(tmp_path: Path) -> None:
+    """All states close on the first day. Their unemployment rises to 10 % to 80 % of the people,
+    beyond where the softplus is a line, and where nobody of working age is left.
+    """
+    weights = np.linspace(10, 80, STATES) / 45 * np.ones((5, 1))  # of nine levels and five filters
+    open_days = np.ones_like(DATA.stringency)
+    save_data(dataclasses.replace(DATA, stringency=open_days, weights=weights), tmp_path)
+
+    def own(data: str) -> Covid:
+        return Covid(load_data(data))
+
+    settings = {"data": str(tmp_path)}
+    seen = check_env_equal(
+        "covid", own, settings=settings, steps=6, actions=always(10, 0), tolerances=TOLERANCES
+    )
+    assert seen.steps == 6
+    with serial("covid", settings) as vec:
+        vec.reset(seed=0)
+        act(vec, 10)
+        now = vec.peek(0)
+    assert (now["production"] == 0.0).any() and (now["production"] > 0.0).any()
+    unemployed = 100 * now["unemployed"] / POPULATION - DATA.column("unemployment_bias")
+    np.testing.assert_allclose(unemployed[8:], np.linspace(10, 80, STATES)[8:], rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("every", "days"), [(1, [1, 1, 1]), (4, [4 / 4, 3 / 4, 2 / 4, 1 / 4, 4 / 4])]
 )
@@ -450,6 +478,9 @@ def test_a_state_poked_into_a_finished_episode_begins_the_next() -> None:
             states.append(vec.peek(0))
         first = infos.episodes[0]
         vec.poke(0, states[4])
+        for rows in vec.halves[0].groups.values():
+            assert not rows.rewards.any() and not rows.terminals.any()
+            assert not rows.truncations.any() and (rows.masks.view(np.uint8) == 1).all()
         returns = 0.0
         for _ in range(2):
             _, rewards, terminals, _, infos = act(vec, 0, 2)
@@ -488,20 +519,86 @@ def test_a_saved_state_at_the_end_of_its_episode_is_over() -> None:
     assert any("time 6 and subsidy level 0: use 0 to 5" in text for text in refused)
 
 
-@pytest.mark.parametrize("value", [-1.0, np.nan])
-@pytest.mark.parametrize("field", ["dead", "unemployed", "production", "infected"])
-def test_a_saved_state_with_an_impossible_number_is_refused(field: str, value: float) -> None:
-    """The other numbers of the same state are sound, and do not excuse it."""
+# An env's own bytes of a saved state, which come last: the struct covid_env of covid.h.
+PEOPLE = ("susceptible", "infected", "recovered", "vaccinated", "dead", "unemployed", "production")
+SAVED = np.dtype(
+    [
+        ("seed", "u8"), ("episode", "u8"), ("task", "i8"), ("time", "i4"), ("subsidy_level", "i4"),
+        ("over", "i4"), ("illegal", "i4"), ("tally", "f8", 7), ("level", "i4", 52),
+        ("until", "i4", 52), *((name, "f8", 52) for name in PEOPLE), ("filters", "f8", (5, 52)),
+        ("ring", "u1", (64, 52)),
+    ]
+)  # fmt: skip
+
+
+def saved_on_day_3(vec: VectorEnv) -> tuple[bytes, np.ndarray]:
+    """Return what comes before an env's own bytes, and these, (1,) SAVED."""
+    vec.reset(seed=0)
+    for _ in range(3):
+        act(vec)
+    saved, now = vec.save()[0], vec.peek(0)
+    head, own = saved[: -SAVED.itemsize], np.frombuffer(saved[-SAVED.itemsize :], SAVED).copy()
+    assert (own["time"], own["subsidy_level"], own["over"], own["illegal"]) == (3, 0, 0, 0)
+    assert all((own[name][0, :STATES] == now[name]).all() for name in PEOPLE)
+    assert (own["ring"][0, 3, :STATES] == now["stringency"][-1]).all()
+    return head, own
+
+
+@pytest.mark.parametrize(
+    ("field", "at", "value", "said"),
+    [
+        ("time", (), -1, "time -1 and subsidy level 0: use 0 to 29 and 0 to 5"),
+        ("time", (), 30, "time 30 and"), ("subsidy_level", (), -1, "subsidy level -1"),
+        ("subsidy_level", (), 6, "subsidy level 6"), ("over", (), 2, "sums or"),
+        ("over", (), -1, "sums or"), ("illegal", (), -1, "sums or"),
+        *(("tally", (k,), value, "sums or") for k in range(7) for value in (np.nan, np.inf)),
+        ("level", (9,), 0, "state 9 has stringency 0"), ("level", (9,), 11, "9 has stringency 11"),
+        ("level", (50,), "another", "sums or"), ("until", (50,), 8, "until day 8"),
+        ("until", (50,), 2, "until day 2: use the time, 3, to 7"), ("ring", (63, 50), 0, "sums or"),
+        ("ring", (0, 0), 11, "sums or"), ("filters", (4, 50), np.nan, "state 50 has dead"),
+        *((name, (7,), value, "state 7 has") for name in PEOPLE for value in (-1.0, np.nan)),
+    ],
+)  # fmt: skip
+def test_a_saved_state_with_an_impossible_number_is_refused(
+    field: str, at: tuple[int, ...], value: Any, said: str
+) -> None:
+    """The other numbers of the same state are sound, and do not excuse it; the people of a state
+    are as many as before.
+    """
     with serial("covid", SHORT) as vec:
-        vec.reset(seed=0)
-        for _ in range(3):
-            act(vec)
-        saved, numbers = vec.save()[0], vec.peek(0)[field]
-        assert saved.count(numbers.tobytes()) == 1
-        broken = numbers.copy()
-        broken.flat[7] = value
-        with pytest.raises(PuffervecError, match="state 7 has"):
-            vec.load([saved.replace(numbers.tobytes(), broken.tobytes())])
+        head, own = saved_on_day_3(vec)
+        place = (0, *at)
+        before = own[field][place]
+        if value == "another":
+            value = 1 + before % 10
+        if field in PEOPLE[:3]:
+            own["recovered" if field == "infected" else "infected"][place] += before - value
+        own[field][place] = value
+        with pytest.raises(PuffervecError, match=said):
+            vec.load([head + own.tobytes()])
+
+
+def test_what_a_saved_state_shows_of_nobody_is_ignored() -> None:
+    """Arrays have a lane that belongs to no state, and rows a one-hot that never changes: both are
+    as after a reset, whatever a file contains.
+    """
+    with serial("covid", SHORT) as vec:
+        head, own = saved_on_day_3(vec)
+        rows = vec.halves[0].groups["states"].observations
+        other, shown = own.copy(), rows.tobytes()
+        assert head.count(shown) == 1
+        for name in SAVED.names or ():
+            if SAVED[name].shape[-1:] == (52,):
+                other[name][..., 51] = 0 if name == "ring" else 99
+        vec.load([head + other.tobytes()])
+        vec.recv()
+        assert vec.save() == [head + own.tobytes()]
+        for write in (act, lambda vec: vec.poke(0, vec.peek(0))):
+            vec.load([head.replace(shown, bytes(len(shown))) + own.tobytes()])
+            vec.recv()
+            assert not rows.any()
+            write(vec)
+            assert (rows[:, :STATES] == np.eye(STATES)).all()
 
 
 def test_bounds_of_what_is_observed() -> None:
@@ -612,6 +709,10 @@ def test_days_of_stringency_are_whole_days_of_levels() -> None:
         ("beta_slope", lambda row: -row["beta_intercept"] / 9.9, True),
         ("beta_slope", lambda row: (1 - row["beta_intercept"]) / 10.1, False),
         ("beta_slope", lambda row: (1 - row["beta_intercept"]) / 9.9, True),
+        ("beta", (0.0, 0.0), False),
+        ("beta", (1.0, 0.0), False),
+        ("beta", (-0.1, 0.05), True),
+        ("beta", (1.15, -0.05), True),
         ("unemployment_bias", lambda row: 58.99, False),
         ("unemployment_bias", lambda row: 59.0, True),
         ("recovered", lambda row: row["population"] - row["susceptible"] - row["infected"], False),
@@ -622,14 +723,16 @@ def test_days_of_stringency_are_whole_days_of_levels() -> None:
         ),
     ],
 )
-def test_facts_of_a_state_must_fit_each_other(
-    column: str, value: Callable[[dict[str, float]], float], refused: bool
-) -> None:
+def test_facts_of_a_state_must_fit_each_other(column: str, value: Any, refused: bool) -> None:
     """Transmission is a share at each stringency, somebody works, and nobody is counted twice."""
     states = DATA.states.copy()
-    states[-1, list(COLUMNS).index(column)] = value(
-        dict(zip(COLUMNS, states[-1].tolist(), strict=True))
-    )
+    if column == "beta":
+        at = list(COLUMNS).index("beta_intercept")
+        states[-1, at : at + 2] = value
+    else:
+        states[-1, list(COLUMNS).index(column)] = value(
+            dict(zip(COLUMNS, states[-1].tolist(), strict=True))
+        )
     assert ("state 50 has" in refusal(states=states)) == refused
 
 
@@ -643,25 +746,32 @@ def test_facts_of_a_state_must_fit_each_other(
         ("dead", 0.0, False), ("dead", -1.0, True), ("unemployed", 0.0, False),
         ("unemployed", -1.0, True), ("production", 0.0, False), ("production", -1.0, True),
         ("production", np.nan, True), ("vaccinated", 0.0, False), ("vaccinated", -1.0, True),
-        ("vaccinated", "recovered", False), ("vaccinated", "more than recovered", True),
+        ("vaccinated", "recovered", False), ("vaccinated", "hardly more than recovered", False),
+        ("vaccinated", "more than recovered", True), ("production", 1e20, False),
         ("filters", 1e4, False), ("filters", -1e4, False), ("filters", 1.01e4, True),
         ("filters", -1.01e4, True), ("susceptible", np.nan, True), ("infected", "a few more", True),
+        ("infected", "hardly more", False),
         ("kept_until", 3, False), ("kept_until", 2, True), ("kept_until", 7, False),
         ("kept_until", 8, True), ("stringency", 1, False), ("stringency", 10, False),
         ("stringency", 0, True), ("stringency", 11, True),
     ],
 )  # fmt: skip
 def test_bounds_of_a_state_that_is_set(field: str, value: Any, refused: bool, place: int) -> None:
-    """On day 3, with stringencies that are kept for 4 days at most."""
+    """On day 3, with stringencies that are kept for 4 days at most, and a millionth of the people
+    for rounding.
+    """
     with serial("covid", SHORT) as vec:
         vec.reset(seed=0)
         for _ in range(3):
             act(vec)
         state = {name: of.copy() for name, of in vec.peek(0).items()}
         row = state[field].reshape(-1, STATES)[-1]
+        one = 1e-6 * POPULATION[place]
         known = {"recovered": state["recovered"][place],
-                 "more than recovered": state["recovered"][place] + 1.0,
-                 "a few more": row[place] + 1e-5 * POPULATION[place]}  # fmt: skip
+                 "hardly more than recovered": state["recovered"][place] + 0.9 * one,
+                 "more than recovered": state["recovered"][place] + 1.1 * one,
+                 "hardly more": row[place] + 0.9 * one,
+                 "a few more": row[place] + 1.1 * one}  # fmt: skip
         row[place] = known.get(value, value) if isinstance(value, str) else value
         if refused:
             with pytest.raises(PuffervecError):
