@@ -62,7 +62,7 @@ static int tag_init(pv_block* block) {
         state.turn_change[i] = fmodf(turns[i], TAG_TWO_PI); // then one correction is enough
     const uint8_t* types = pv_params_find(context->params, "types", PV_U8, &count);
     fill_ids(types, agents, state.ids);
-    for (uint64_t r = 0; r < (uint64_t)block->env_count * agents; r++)
+    for (uint32_t r = 0; r < tag_tile_envs(tag_config_of(context)) * agents; r++)
         state.tagger[r] = (float)types[r % agents];
     return PV_OK;
 }
@@ -123,7 +123,7 @@ static void write_reset_rows(const pv_block* block, const tag_state* state, uint
     memset(rows->truncations + first, 0, agents);
     memset(rows->masks + first, 1, agents);
     for (uint32_t i = 0; i < agents; i++)
-        rows->agent_types[first + i] = (uint8_t)state->tagger[first + i];
+        rows->agent_types[first + i] = (uint8_t)state->tagger[i];
 }
 
 static int tag_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
@@ -167,7 +167,7 @@ PV_CLONES static void move(const pv_block* block, const tag_state* state, tile_r
     const float* restrict faster = state->faster;
     const float* restrict turn = state->turn;
     const float* restrict alive = state->alive + tile.first;
-    const float* restrict tagger = state->tagger + tile.first;
+    const float* restrict tagger = state->tagger;
     float* restrict x = state->x + tile.first;
     float* restrict y = state->y + tile.first;
     float* restrict speed = state->speed + tile.first;
@@ -208,7 +208,7 @@ PV_CLONES static void write_rows(const pv_block* block, const tag_state* state, 
     const float tagger = (float)constants.base[TAG_TAGGER][0],
                 tagger_edge = (float)constants.base[TAG_TAGGER][1];
     const float* restrict alive = state->alive + tile.first;
-    const float* restrict type = state->tagger + tile.first;
+    const float* restrict type = state->tagger;
     const int32_t* restrict edge = state->edge;
     float* restrict rewards = rows->rewards + tile.first;
     uint8_t* restrict masks = rows->masks + tile.first;
@@ -252,7 +252,7 @@ PV_CLONES static int any_near(const tag_state* state,
     const float* restrict x = state->x + first;
     const float* restrict y = state->y + first;
     const float* restrict alive = state->alive + first;
-    const float* restrict tagger = state->tagger + first;
+    const float* restrict tagger = state->tagger;
     int32_t any = 0;
     for (int32_t k = 0; k < taggers; k++) {
         const float at_x = x[state->ids[k]], at_y = y[state->ids[k]];
@@ -268,8 +268,7 @@ PV_CLONES static int any_near(const tag_state* state,
 // the tile.
 static void open_sums(const tag_state* state, uint64_t first, uint64_t at, uint32_t agents) {
     for (uint32_t i = 0; i < agents; i++) {
-        const double base =
-            state->constants->base[state->tagger[first + i] != 0.0f][state->edge[at + i]];
+        const double base = state->constants->base[state->tagger[i] != 0.0f][state->edge[at + i]];
         state->sums[i] = state->alive[first + i] != 0.0f ? base : 0.0;
     }
 }
@@ -316,9 +315,10 @@ static void reward_end(const pv_block* block, const tag_state* state, uint32_t e
 // Steps that the env's runners were in the game, summed.
 static int64_t survived(const tag_state* state, uint32_t env, uint64_t first, uint32_t agents) {
     int64_t sum = 0;
-    for (uint64_t r = first; r < first + agents; r++) {
-        if (state->tagger[r] == 0.0f)
-            sum += state->alive[r] != 0.0f ? state->time[env] : state->left_at[r];
+    for (uint32_t i = 0; i < agents; i++) {
+        const uint64_t row = first + i;
+        if (state->tagger[i] == 0.0f)
+            sum += state->alive[row] != 0.0f ? state->time[env] : state->left_at[row];
     }
     return sum;
 }
@@ -348,12 +348,11 @@ static void leave_records(pv_block* block, const tag_state* state, uint32_t env)
 static void add_returns(const tag_state* state,
                         uint32_t env,
                         const float* rewards,
-                        const float* tagger,
                         uint32_t agents) {
     float runners = 0.0f, taggers = 0.0f;
     for (uint32_t i = 0; i < agents; i++) {
-        runners += rewards[i] * (1.0f - tagger[i]);
-        taggers += rewards[i] * tagger[i];
+        runners += rewards[i] * (1.0f - state->tagger[i]);
+        taggers += rewards[i] * state->tagger[i];
     }
     state->returns[2 * (uint64_t)env + TAG_RUNNER] += runners;
     state->returns[2 * (uint64_t)env + TAG_TAGGER] += taggers;
@@ -376,7 +375,7 @@ static void finish_step(pv_block* block, const tag_state* state, uint32_t env, u
         for (uint32_t i = 0; i < agents; i++)
             rewards[i] = (float)state->sums[i];
     }
-    add_returns(state, env, rewards, state->tagger + first, agents);
+    add_returns(state, env, rewards, agents);
     if (PV_LIKELY(!timed_out && state->left[env]))
         return;
     state->over[env] = 1;

@@ -96,6 +96,7 @@ typedef struct tag_state {
     float* acceleration_change; // (num_acceleration_levels + 1,) action tables
     float* turn_change;         // (num_turn_levels + 1,) within (-2 pi, 2 pi)
     int32_t* ids;               // (N,) taggers ascending, then runners ascending
+    float* tagger;              // (tile,) 1: a tagger, 0: a runner; the same in all envs
     double* sums;               // (N,) rewards of an env in which something happened
     uint64_t* seed;             // (E,)
     uint64_t* episode;          // (E,)
@@ -111,7 +112,6 @@ typedef struct tag_state {
     float* direction;           // (E*N,) 0 to 2 pi
     float* acceleration;        // (E*N,)
     float* alive;               // (E*N,) 1: still in the game, else 0
-    float* tagger;              // (E*N,) 1: a tagger, 0: a runner; the same in all envs
     int32_t* left_at;           // (E*N,) the time at which a runner left the game
     float* guess; // (E*N,) a guess of the squared distance within which the K nearest are; the rows
                   // do not depend on it
@@ -197,7 +197,7 @@ static inline tag_view tag_view_of(const pv_block* block,
     const tag_config* config = tag_config_of(block->context);
     const uint64_t agents = tag_agents(config), at = (env - tile) * agents,
                    floats_of_env = agents * (7 * tag_others(config) + 1);
-    tag_view view = {.tagger = state->tagger + env * agents,
+    tag_view view = {.tagger = state->tagger,
                      .seen = state->seen + at,
                      .time = (float)state->time[env] / (float)config->episode_length,
                      .out = (float*)(void*)block->rows[0].observations + env * floats_of_env};

@@ -95,7 +95,7 @@ static int check_params(const pv_context* context, char* text) {
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         const float* values =
             pv_params_find(context->params, wanted[i].name, wanted[i].dtype, &found);
-        if (!values || found != wanted[i].count)
+        if (found != wanted[i].count)
             return pv_describe_error(text, PV_ERROR_CONFIG, "%s has %llu entries: give %llu",
                                      wanted[i].name, (unsigned long long)found,
                                      (unsigned long long)wanted[i].count);
@@ -114,7 +114,7 @@ static int check_types(const pv_context* context, char* text) {
     const tag_config* config = tag_config_of(context);
     uint64_t agents = tag_agents(config), found, taggers = 0;
     const uint8_t* types = pv_params_find(context->params, "types", PV_U8, &found);
-    if (!types || found != agents)
+    if (found != agents)
         return pv_describe_error(text, PV_ERROR_CONFIG,
                                  "types has %llu entries: give one per agent",
                                  (unsigned long long)found);
@@ -124,7 +124,7 @@ static int check_types(const pv_context* context, char* text) {
         return pv_describe_error(text, PV_ERROR_CONFIG, "types has %llu taggers: num_taggers is %d",
                                  (unsigned long long)taggers, config->num_taggers);
     const double* rewards = pv_params_find(context->params, "rewards", PV_F64, &found);
-    if (!rewards || found != sizeof(tag_rewards) / sizeof(double))
+    if (found != sizeof(tag_rewards) / sizeof(double))
         return pv_describe_error(text, PV_ERROR_CONFIG, "rewards has %llu entries: give 6",
                                  (unsigned long long)found);
     for (uint64_t i = 0; i < found; i++) {

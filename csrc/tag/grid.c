@@ -136,10 +136,10 @@ static int check(const tag_config* config, char* text) {
 
 static int check_starts(const pv_context* context, char* text) {
     const tag_config* config = config_of(context);
-    uint64_t count_x = 0, count_y = 0, agents = agents_of(config);
+    uint64_t count_x, count_y, agents = agents_of(config);
     const int32_t* x = pv_params_find(context->params, "start_x", PV_I32, &count_x);
     const int32_t* y = pv_params_find(context->params, "start_y", PV_I32, &count_y);
-    if (!x || !y || count_x != count_y || count_x == 0 || count_x % agents)
+    if (count_x != count_y || !count_x || count_x % agents)
         return pv_describe_error(text, PV_ERROR_CONFIG,
                                  "starting_location_x has %llu and starting_location_y %llu "
                                  "entries: give both one per agent "
@@ -292,7 +292,7 @@ static void place(const pv_block* block, const tag_state* state, uint32_t env) {
     uint64_t layouts = count / agents, layout = 0;
     if (state->task[env] >= 0)
         layout = (uint64_t)state->task[env] % layouts;
-    else if (layouts > 1)
+    else
         layout = pv_rng_below(seed, episode, 0, 0, (uint32_t)layouts);
     memcpy(x, start_x + layout * agents, agents * sizeof(int32_t));
     memcpy(y, start_y + layout * agents, agents * sizeof(int32_t));

@@ -15,6 +15,7 @@ uint64_t tag_lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag
     TAKE(acceleration_change, (uint64_t)config->num_acceleration_levels + 1);
     TAKE(turn_change, (uint64_t)config->num_turn_levels + 1);
     TAKE(ids, agents);
+    TAKE(tagger, tile);
     TAKE(sums, agents);
     TAKE(seed, envs);
     TAKE(episode, envs);
@@ -26,8 +27,8 @@ uint64_t tag_lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag
     TAKE(stale, envs);
     TAKE(returns, 2 * envs);
     float** const by_row[] = {
-        &state->x,     &state->y,     &state->speed, &state->direction, &state->acceleration,
-        &state->alive, &state->tagger};
+        &state->x,    &state->y, &state->speed, &state->direction, &state->acceleration,
+        &state->alive};
     for (size_t i = 0; i < sizeof by_row / sizeof by_row[0]; i++) {
         *by_row[i] = (float*)(void*)(base + at);
         at = pv_align_up(at + (rows + TAG_SLACK) * sizeof(float), 64);

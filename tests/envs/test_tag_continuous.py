@@ -6,9 +6,12 @@ checked by hand.
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
+import math
 import re
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +19,10 @@ import pytest
 
 from puffervec.contract.native import EnvData
 from puffervec.envs.tag_continuous import ENV, TagContinuousConfig, start_of
-from puffervec.errors import ConfigError
+from puffervec.errors import ConfigError, PuffervecError
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import serial
+from tests.libraries import compile_library
 
 
 def game(
@@ -599,3 +603,219 @@ def test_bounds_of_a_state_that_is_set(field: str, value: float, refused: bool) 
             assert all((vec.peek(0)[name] == of).all() for name, of in first.items())
             ended = vec.halves[0].groups["agents"].truncations.reshape(2, 3)
             assert ended[1].any() == (field == "time") and not ended[0].any()
+
+
+def saved_type(agents: int) -> np.dtype[Any]:
+    """Return the type of an env's own bytes of a saved state, which come last."""
+    arrays = ("x", "y", "speed", "direction", "acceleration", "alive")
+    return np.dtype(
+        [("seed", "u8"), ("episode", "u8"), ("task", "i8"), ("time", "i4"), ("left", "i4"),
+         ("tags", "i4"), ("over", "i4"), ("returns", "f4", 2),
+         *((name, "f4", agents) for name in arrays), ("left_at", "i4", agents)]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        *(({name: (-1, value)}, "agent [0-2], a runner, cannot be") for name, *values in (
+            ("x", -0.01, 10.01, np.nan), ("y", -0.01, 10.01, np.nan),
+            ("speed", -0.01, 2.01, np.nan), ("acceleration", -2.01, 2.01, np.nan),
+            ("direction", -0.01, 6.29, np.nan),
+        ) for value in values),
+        *(({name: (-1, value)}, "") for name, *values in (
+            ("x", 0.0, 10.0), ("y", 0.0, 10.0), ("speed", 0.0, 2.0), ("acceleration", -2.0, 2.0),
+            ("direction", 0.0, 6.28), ("left_at", -1, 3),
+        ) for value in values),
+        ({"speed": (0, 1.0)}, ""), ({"speed": (0, 1.01)}, "a tagger, cannot be"),
+        ({"alive": (0, 0.0)}, "a tagger, cannot be"), ({"alive": (-1, 0.5)}, "is neither in"),
+        ({"alive": (-1, 0.0)}, "2 of 1 runners left"), ({"left": 1}, "1 of 2 runners left"),
+        ({"alive": (-1, 0.0), "left": 1}, ""), ({"alive": (slice(1, 3), 0.0), "left": 0}, "0 of 0"),
+        ({"alive": (slice(1, 3), 0.0), "left": 0, "over": 1}, ""),
+        ({"time": 99}, ""), ({"time": 100}, "time 100 of 100"), ({"time": 100, "over": 1}, ""),
+        ({"time": 101, "over": 1}, "time 101 of 100"), ({"time": -1}, "time -1 of 100"),
+        ({"tags": -1}, "-1 tags"), ({"tags": 7}, ""), ({"returns": (0, np.nan)}, "returns"),
+        ({"returns": (1, np.inf)}, "returns"), ({"left_at": (-1, -2)}, "left at -2"),
+        ({"left_at": (-1, 4)}, "left at 4, and the time is 3"),
+    ],
+)  # fmt: skip
+def test_bounds_of_a_saved_state(changes: dict[str, Any], words: str) -> None:
+    """Of a game after three steps; place 0 is the tagger's, the others are those of the runners."""
+    settings = {"num_taggers": 1, "num_runners": 2, "skill_level_runner": 2.0}
+    with serial("tag_continuous", settings) as vec:
+        vec.reset(seed=0)
+        for _ in range(3):
+            vec.step(nothing(vec))
+        tagger, runners = ids(vec)
+        places = np.array([tagger, *runners])
+        saved, kind = vec.save()[0], saved_type(3)
+        own = np.frombuffer(saved[-kind.itemsize :], kind).copy()
+        assert (own["time"], own["left"], own["tags"], own["over"]) == (3, 2, 0, 0)
+        assert all((own[name][0] == vec.peek(0)[name]).all() for name in ("x", "y", "direction"))
+        for name, change in changes.items():
+            if name == "returns":
+                own[name][0, change[0]] = change[1]
+            elif isinstance(change, tuple):
+                own[name][0, places[change[0]]] = change[1]
+            else:
+                own[name] = change
+        changed = saved[: -kind.itemsize] + own.tobytes()
+        if words:
+            with pytest.raises(PuffervecError, match=words):
+                vec.load([changed])
+            return
+        vec.load([changed])
+        vec.recv()
+        assert vec.save() == [changed]
+
+
+CHASE: dict[str, Any] = {
+    "num_taggers": 2, "num_runners": 6, "grid_length": 3.0, "tagging_distance": 0.1,
+    "random_starts": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        CHASE,
+        {**CHASE, "num_runners": 14},
+        {**CHASE, "use_full_observation": False, "num_other_agents_observed": 3},
+    ],
+)
+def test_a_state_just_after_a_tag_is_shown_alike_in_another_env(settings: dict[str, Any]) -> None:
+    """The runner is seen for the last time; the rewards of the step are not part of the state."""
+    rng, compared = np.random.default_rng(4), 0
+    with serial("tag_continuous", settings, num_envs=2) as vec:
+        vec.reset(seed=3)
+        agents = vec.spec.groups[0].agents
+        rows = vec.halves[0].groups["agents"]
+        shown = {
+            name: getattr(rows, name).reshape(2, agents, -1)
+            for name in ("observations", "masks", "terminals", "truncations")
+        }
+        for _ in range(40):
+            vec.step(rng.integers(0, 11, (2 * agents, 2)))
+            if not vec.peek(0)["just_tagged"].any():
+                continue
+            vec.poke(1, vec.peek(0))
+            assert all((of[0] == of[1]).all() for of in shown.values())
+            assert not rows.rewards[agents:].any()
+            if vec.peek(0)["still_in_the_game"].sum() == settings["num_taggers"]:
+                break
+            actions = rng.integers(0, 11, (agents, 2))
+            vec.step(np.concatenate([actions, actions]))
+            assert all((of[0] == of[1]).all() for of in shown.values())
+            assert (rows.rewards[:agents] == rows.rewards[agents:]).all()
+            compared += 1
+    assert compared > 2
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_runners_of_a_state_that_is_set_have_left_now_or_before(back: bool) -> None:
+    """The record counts their steps in the game: 2 of the one that left before step 3, 3 of the one
+    that has just left; 0 of both after a return to step 1. The episode keeps its number and sums.
+    """
+    with game((5.0, 5.0), (9.0, 9.0), (1.0, 1.0), (1.0, 9.0), episode_length=9) as vec:
+        vec.reset(seed=0)
+        _, (one, two, _) = ids(vec)
+        for _ in range(3):
+            vec.step(nothing(vec))
+        present, tagged = np.ones(4, np.int32), np.zeros(4, np.int32)
+        present[[one, two]], tagged[two] = 0, 1
+        vec.poke(0, {"still_in_the_game": present, "just_tagged": tagged})
+        assert vec.peek(0)["just_tagged"].tolist() == tagged.tolist()
+        assert vec.halves[0].groups["agents"].terminals.tolist() == (tagged == 1).tolist()
+        vec.step(nothing(vec))
+        assert not vec.peek(0)["just_tagged"].any()
+        vec.poke(0, {**vec.peek(0), "time": [1]} if back else vec.peek(0))
+        while not (infos := vec.step(nothing(vec))[4]):
+            assert vec.peek(0)["time"][0] < 9
+        runners = infos.episodes[0]
+        steps = 9 if back else 2 + 3 + 9
+        assert runners["values"][:4].tolist() == pytest.approx([0.0, 1 / 3, steps / 3, 3.0])
+        assert (runners["length"], runners["episode"]) == (9, 0)
+
+
+def test_a_state_that_is_set_after_an_end_begins_the_next_episode() -> None:
+    """One that is an end itself does not."""
+    settings = {"episode_length": 4, "step_reward_for_runner": 0.25}
+    with game((5.0, 5.0), (9.0, 9.0), **settings) as vec:
+        vec.reset(seed=0)
+        rows = vec.halves[0].groups["agents"]
+        tagger, _ = ids(vec)
+        for time in (1, 2, 4, 3):
+            vec.poke(0, {"time": [time]})
+            assert rows.truncations.all() == rows.truncations.any() == (time == 4)
+            assert not rows.rewards.any() and not rows.terminals.any()
+            if time < 3:
+                vec.step(nothing(vec))
+        runner = vec.step(nothing(vec))[4].episodes[0]
+        assert (runner["episode"], runner["return"], runner["length"]) == (1, 1.25, 4)
+        vec.poke(0, {"still_in_the_game": [int(i == tagger) for i in range(2)], "time": [2]})
+        assert rows.terminals.tolist() == [i == tagger for i in range(2)]
+        assert not vec.step(nothing(vec))[4] and vec.peek(0)["time"].tolist() == [0]
+
+
+def test_a_whole_turn_is_no_turn() -> None:
+    with game((5.0, 5.0), (9.0, 9.0)) as vec:
+        vec.reset(seed=0)
+        vec.poke(0, {"direction": np.full(2, 2 * np.pi, np.float32)})
+        vec.step(nothing(vec))
+        assert vec.peek(0)["direction"].tolist() == [0.0, 0.0]
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+CSRC = Path(__file__).resolve().parents[2] / "csrc"
+LAYOUT = """
+#include "tag/layout.c"
+#include <string.h>
+uint64_t lay_out(const int32_t* numbers, uint64_t envs, uint64_t* out);
+__attribute__((visibility("default")))
+uint64_t lay_out(const int32_t* numbers, uint64_t envs, uint64_t* out) {
+    const tag_config config = {.num_taggers = numbers[0], .num_runners = numbers[1],
+                               .num_acceleration_levels = numbers[2],
+                               .num_turn_levels = numbers[3]};
+    tag_state state;
+    const uint64_t bytes = tag_lay_out(&config, envs, (uint8_t*)(uintptr_t)4096, &state);
+    memcpy(out, &state, sizeof state);
+    return bytes;
+}
+"""
+
+
+def test_arrays_are_as_large_as_documented(tmp_path: Path) -> None:
+    """One after the other, each of the shape that the header gives, with 64 entries behind it, and
+    from a multiple of 64 bytes on. Numbers are chosen so that one entry more takes 64 bytes more.
+    """
+    (tmp_path / "layout.c").write_text(LAYOUT)
+    library = ctypes.CDLL(
+        str(compile_library(tmp_path / "layout.c", tmp_path / "layout.so", include=str(CSRC)))
+    )
+    library.lay_out.restype = ctypes.c_uint64
+    header = (CSRC / "tag" / "continuous.h").read_text()
+    header = header[header.index("typedef struct tag_state") : header.index("} tag_state;")]
+    members = re.findall(r"^ +(\w+)\* (\w+)(\[TAG_SHOWN\])?; *// \(([^)]*)\)", header, re.M)
+    arrays = [(kind, shape) for kind, _, five, shape in members for _ in range(5 if five else 1)]
+    sizes = {"uint8_t": 1, "uint64_t": 8, "int64_t": 8, "double": 8}
+    for taggers, runners, envs in ((8, 24, 16), (10, 20, 16), (100, 220, 16)):
+        numbers = np.int32([taggers, runners, 15, 31])
+        out = np.zeros(len(arrays), np.uint64)
+        end = library.lay_out(
+            numbers.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(envs),
+            out.ctypes.data_as(ctypes.c_void_p),
+        )  # fmt: skip
+        agents = taggers + runners
+        known = {"N": agents, "E": envs, "tile": max(agents, 256), "num_acceleration_levels": 15,
+                 "num_turn_levels": 31}  # fmt: skip
+        order = np.argsort(out)
+        starts = [*out[order].astype(int).tolist(), 4096 + end]
+        assert starts[0] == 4096
+        for which, (start, after) in zip(order, zip(starts, starts[1:], strict=False), strict=True):
+            kind, shape = arrays[which]
+            if kind == "tag_constants":
+                continue
+            count = math.prod(eval(axis, {}, known) for axis in shape.split(",") if axis.strip())
+            taken = (count + 64) * sizes.get(kind, 4)
+            assert after - start == -(-taken // 64) * 64, (kind, shape)

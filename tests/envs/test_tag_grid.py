@@ -6,13 +6,16 @@ rules checked by hand.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
 import numpy as np
 import pytest
 
-from puffervec.errors import ConfigError
+from puffervec.contract.native import EnvData
+from puffervec.envs.tag_grid import ENV, TagGridConfig
+from puffervec.errors import ConfigError, PuffervecError
 from puffervec.testing.equality import check_env_equal
 from puffervec.testing.reference.tag_grid import MOVES, TagGrid
 from puffervec.vec.vector_env import VectorEnv
@@ -38,6 +41,8 @@ CASES: dict[str, dict[str, Any]] = {
     "unit test, partial": {**UNIT_TEST, "use_full_observation": False},
     "start arrays": {**UNIT_TEST, **CORNERS},
     "start arrays, partial": {**UNIT_TEST, **CORNERS, "use_full_observation": False},
+    "six agents": {**UNIT_TEST, "num_taggers": 5},
+    "seven agents": {**UNIT_TEST, "num_taggers": 6},
     "eight agents": {**UNIT_TEST, "num_taggers": 7},
     "nine agents": {**UNIT_TEST, "num_taggers": 8},
     "twenty agents": {**UNIT_TEST, "num_taggers": 19},
@@ -343,3 +348,167 @@ def test_unusable_settings_are_refused(settings: dict[str, Any], words: list[str
         serial("tag_grid", {**UNIT_TEST, **settings})
     for word in words:
         assert word in str(caught.value)
+
+
+# ---- what C refuses by itself --------------------------------------------------------------------
+
+
+def refusal(settings: dict[str, Any], **params: np.ndarray) -> str:
+    """Return the error of C for these settings and params; "" if it accepts them."""
+    build = dataclasses.replace(ENV, build=lambda config: EnvData(params))
+    try:
+        serial(build, {**UNIT_TEST, **settings}).close()
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+REWARDS = ("wall_hit_penalty", "tag_reward_for_tagger", "tag_penalty_for_runner",
+           "step_cost_for_tagger")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [("num_taggers", 1, 16383), ("grid_length", 1, 100_000), ("episode_length", 1, 10_000_000),
+     *((name, -1e9, 1e9) for name in REWARDS)],
+)  # fmt: skip
+def test_settings_have_these_bounds_and_no_others(name: str, low: Any, high: Any) -> None:
+    starts = ENV.build(TagGridConfig()).params
+    words = "a reward is" if name in REWARDS else f"{name} is"
+    beyond = [low - 1, high + 1]
+    if name in REWARDS:
+        end = np.float32(high)
+        beyond = [-float(np.nextafter(end, np.float32(np.inf))), np.inf, np.nan]
+        beyond.append(-beyond[0])
+    assert not any(words in refusal({name: value}, **starts) for value in (low, high))
+    assert all(words in refusal({name: value}, **starts) for value in beyond)
+
+
+def test_starts_are_checked_in_c() -> None:
+    """One cell of the grid per agent and layout; the grid has 5 x 5 cells."""
+    x = y = np.int32([0, 4, 0, 4, 2])
+    for place in (0, 4):
+        for value in (-1, 5):
+            other = x.copy()
+            other[place] = value
+            for starts in ({"start_x": other, "start_y": y}, {"start_x": x, "start_y": other}):
+                assert f"starting location {place} is (" in refusal({}, **starts)
+    sizes = {(5, 5): "", (10, 10): "", (5, 10): "5 and", (10, 5): "10 and", (6, 6): "6 and",
+             (0, 0): "0 and", (0, 5): "0 and"}  # fmt: skip
+    for (count_x, count_y), words in sizes.items():
+        starts = {"start_x": np.zeros(count_x, np.int32), "start_y": np.zeros(count_y, np.int32)}
+        found = refusal({}, **starts)
+        assert words in found and bool(words) == bool(found)
+    assert "5 and starting_location_y 0 entries" in refusal({}, start_x=x)
+    assert "0 and starting_location_y 5 entries" in refusal({}, start_y=y)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_fields_of_rows_and_state(full: bool) -> None:
+    """What users read of them in the spec: name, unit, shape, least, most and scale."""
+    with one_env(use_full_observation=full) as vec:
+        group = vec.spec.groups[0]
+        found = [(of.name, of.unit, of.shape, of.low, of.high, of.scale) for of in group.fields]
+        each = (5,) if full else (1,)
+        places = (
+            [("x", "cells", (5,), 0.0, 1.0, 4.0), ("y", "cells", (5,), 0.0, 1.0, 4.0)]
+            if full
+            else [("own_position", "cells", (2,), 0.0, 1.0, 4.0),
+                  ("other_position", "cells", (2,), 0.0, 1.0, 4.0)]
+        )  # fmt: skip
+        own = [("self", "", (5,), 0.0, 1.0, 1.0)] * full
+        assert found == [
+            *places,
+            ("agent_type", "", each, 0.0, 1.0, 1.0),
+            *own,
+            ("time", "steps", (1,), 0.0, 1.0, 20.0),
+        ]
+        assert [(of.name, of.unit, of.shape, of.low, of.high, of.scale)
+                for of in vec.spec.state_fields] == [
+            ("x", "", (5,), 0.0, 4.0, 1.0), ("y", "", (5,), 0.0, 4.0, 1.0),
+            ("time", "", (1,), 0.0, 20.0, 1.0),
+        ]  # fmt: skip
+
+
+# ---- states from outside -------------------------------------------------------------------------
+
+# An env's own bytes of a saved state, which come last.
+SAVED = np.dtype(
+    [("seed", "u8"), ("episode", "u8"), ("task", "i8"), ("time", "i4"), ("over", "i4"),
+     ("returns", "f4", 2), ("x", "i4", 5), ("y", "i4", 5)]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "at", "value", "refused"),
+    [
+        ("time", (), -1, True), ("time", (), 0, False), ("time", (), 19, False),
+        ("time", (), 20, True), ("returns", (0,), np.nan, True), ("returns", (1,), np.inf, True),
+        *((name, (agent,), value, value in (-1, 5)) for name in "xy" for agent in (0, 4)
+          for value in (-1, 0, 4, 5)),
+    ],
+)  # fmt: skip
+def test_bounds_of_a_saved_state(
+    field: str, at: tuple[int, ...], value: float, refused: bool
+) -> None:
+    with one_env(**CORNERS) as vec:
+        vec.reset(seed=0)
+        vec.step([0] * 5)
+        saved = vec.save()[0]
+        own = np.frombuffer(saved[-SAVED.itemsize :], SAVED).copy()
+        assert (own["time"], own["over"], own["task"], own["episode"]) == (1, 0, -1, 0)
+        assert all((own[name][0] == vec.peek(0)[name]).all() for name in "xy")
+        assert own["returns"][0].tolist() == pytest.approx([-0.04, 0.01])
+        own[field][(0, *at)] = value
+        changed = saved[: -SAVED.itemsize] + own.tobytes()
+        if refused:
+            with pytest.raises(PuffervecError, match="saved state: "):
+                vec.load([changed])
+        else:
+            vec.load([changed])
+            vec.recv()
+            assert vec.save() == [changed]
+
+
+def test_a_saved_end_is_followed_by_the_next_episode() -> None:
+    with one_env() as vec:
+        vec.reset(seed=0)
+        saved = vec.save()[0]
+        own = np.frombuffer(saved[-SAVED.itemsize :], SAVED).copy()
+        own["time"], own["over"] = 20, 1
+        vec.load([saved[: -SAVED.itemsize] + own.tobytes()])
+        vec.recv()
+        assert not vec.step([0] * 5)[4] and vec.peek(0)["time"].tolist() == [0]
+
+
+def test_a_state_that_is_set_goes_on_with_its_episode_or_begins_the_next() -> None:
+    far = {"x": [0, 4], "y": [0, 4]}
+    with one_env(num_taggers=1, starting_location_x=[0, 4], starting_location_y=[0, 4]) as vec:
+        rows = vec.halves[0].groups["agents"]
+
+        def flags() -> tuple[bool, bool]:
+            assert not rows.rewards.any() and (rows.masks.view(np.uint8) == 1).all()
+            assert rows.terminals.all() == rows.terminals.any()
+            assert rows.truncations.all() == rows.truncations.any()
+            return bool(rows.terminals.any()), bool(rows.truncations.any())
+
+        vec.reset(seed=0)
+        vec.step([0, 0])
+        vec.poke(0, {"x": [3, 4], "y": [4, 4], "time": [5]})
+        assert flags() == (False, False)
+        records = vec.step([1, 0])[4].episodes
+        assert (records["length"].tolist(), records["episode"].tolist()) == ([6, 6], [0, 0])
+        assert records["return"].tolist() == pytest.approx([-0.01 + 10.0, 0.01 - 2.0])
+        vec.poke(0, {"x": [4, 4], "y": [4, 4], "time": [6]})  # it ends with a tag again
+        assert flags() == (True, False)
+        vec.poke(0, {**far, "time": [20]})  # it ends at the time limit
+        assert flags() == (False, True)
+        vec.poke(0, {**far, "time": [19]})
+        assert flags() == (False, False)
+        records = vec.step([0, 0])[4].episodes
+        assert (records["length"].tolist(), records["episode"].tolist()) == ([20, 20], [1, 1])
+        assert records["return"].tolist() == pytest.approx([-0.01, 0.01])
+        vec.poke(0, {"x": [2, 2], "y": [2, 2], "time": [0]})  # a start in one place is not a tag
+        assert flags() == (False, False)
+        records = vec.step([0, 0])[4].episodes
+        assert (records["length"].tolist(), records["episode"].tolist()) == ([1, 1], [2, 2])
