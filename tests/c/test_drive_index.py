@@ -126,13 +126,20 @@ def call(**changes: Any) -> int:
 def test_bad_arguments_are_refused() -> None:
     assert call() == 2
     assert call(capacity=1) == 2  # how many there would be
+    assert call(k=(64, 64, 64)) == 2
     for change in (
         {"nx": 0},
         {"ny": 0},
         {"cell_m": 0.0},
         {"cell_m": float("nan")},
+        {"cell_m": float("inf")},
+        {"range_m": 0.0},
+        {"range_m": float("nan")},
         {"range_m": float("inf")},
         {"k": (65, 0, 0)},
+        {"k": (0, 65, 0)},
+        {"k": (0, 0, 65)},
     ):
         assert call(**change) == -1
-    assert call(segment_count=(65536, 0, 0)) == -1
+    for count in ((65536, 0, 0), (0, 65535, 1), (1, 0, 65535)):
+        assert call(segment_count=count) == -1

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drive_env.scenes import packed
 from puffervec._ffi import ffi, lib
 from puffervec.contract.env_types import find as env_type
 from puffervec.errors import ConfigError
@@ -74,36 +75,144 @@ def test_a_loaded_state_goes_on_as_if_never_saved(vec: VectorEnv) -> None:
     assert run(vec, 40) == expected and (saved_state(vec) == after).all()
 
 
-@pytest.mark.parametrize(("name", "most"), [("speed", 400.0), ("heading", 3.2)])
-def test_numbers_are_taken_up_to_their_bounds(vec: VectorEnv, name: str, most: float) -> None:
+# What an env's bytes begin with: drive_env and its slots, and then DRIVE_AGENT_FIELDS (state.h).
+HEAD = np.dtype(
+    [("seed", "u8"), ("episode", "u8"), ("drawn", "u8"), ("task", "i8"), ("step", "u4"),
+     ("slots", "u4"), ("rows", "u4"), ("over", "u4"), ("poked", "u8")]
+)  # fmt: skip
+SLOT = np.dtype([(name, "u4") for name in ("scene", "row", "count", "clock", "over", "follower",
+                                           "follower_count", "failed", "repeats")])  # fmt: skip
+ROWS = ("x", "y", "heading", "cosine", "sine", "speed", "goal_distance", "flags", "length", "width",
+        "goal_x", "goal_y", "ground", "surface", "object", "slot", "episode_return",
+        "progress")  # fmt: skip
+
+
+def rows_of(vec: VectorEnv, state: np.ndarray) -> dict[str, np.ndarray]:
+    """Return views of the arrays over the rows in an env's bytes, as float32."""
+    numbers, shown = state.view(np.float32), vec.peek(0)
+    (first,) = np.flatnonzero(numbers == shown["x"][0])[:1]
+    stride = -(-AGENTS // 16) * 16 + 16
+    rows = {
+        name: numbers[first + k * stride : first + k * stride + AGENTS]
+        for k, name in enumerate(ROWS)
+    }
+    for name in ("y", "heading", "speed", "length", "width", "goal_x", "goal_y"):
+        assert (rows[name] == shown[name]).all()
+    assert (rows["object"].view(np.int32) == shown["object"]).all()
+    return rows
+
+
+def test_numbers_are_taken_up_to_their_bounds(vec: VectorEnv) -> None:
+    """Those of the rows, in the first and the last one; and weights and sums, where there are."""
     state = saved_state(vec)
-    numbers = state.view(np.float32)
-    now = vec.peek(0)[name][0]
-    (place,) = np.flatnonzero(numbers == now)[:1]
-    for sign in (1, -1):
-        numbers[place] = sign * most * 0.999
-        assert load(vec, state) == lib.PV_OK and vec.peek(0)[name][0] == numbers[place]
-        numbers[place] = sign * most * 1.001
+    rows, shown = rows_of(vec, state), vec.peek(0)
+    most = {"x": 1e7, "y": 1e7, "heading": 3.2, "cosine": 1.001, "sine": 1.001, "speed": 400.0,
+            "goal_distance": 1e8, "ground": 1e7, "progress": 1e9,
+            "episode_return": 1e30}  # fmt: skip
+    last = int((shown["slot"] >= 0).sum()) - 1
+    numbers = [(rows[name], at, high) for name, high in most.items() for at in (0, last)]
+    if "peak_jerk" in shown:
+        for name, high in (("reward_weights", 1000.0), ("peak_jerk", 1e7)):
+            value = next(of for of in shown[name].ravel() if of % 1)
+            (place,) = np.flatnonzero(state.view(np.float32) == value)[-1:]
+            numbers.append((state.view(np.float32), int(place), high))
+    for array, at, high in numbers:
+        before, end = array[at], np.float32(high)
+        for sign in (1, -1):
+            array[at] = sign * end
+            assert load(vec, state) == lib.PV_OK, (at, high)
+            array[at] = sign * np.nextafter(end, np.float32(np.inf))
+            assert load(vec, state) == lib.PV_ERROR_STATE, (at, high)
+        array[at] = np.nan
         assert load(vec, state) == lib.PV_ERROR_STATE
+        array[at] = before
+    assert load(vec, state) == lib.PV_OK
+
+
+def test_scenes_and_rows_of_a_saved_state_belong_together(vec: VectorEnv) -> None:
+    """Each number that the scenes determine is refused if it differs."""
+    state = saved_state(vec)
+    head = state[: HEAD.itemsize].view(HEAD)
+    slots = state[64 : 64 + SLOT.itemsize * int(head["slots"][0])].view(SLOT)
+    rows, shown = rows_of(vec, state), vec.peek(0)
+    used = int((shown["slot"] >= 0).sum())
+    assert (head["rows"][0], slots["count"].sum()) == (used, used) and slots["row"][0] == 0
+    assert slots["scene"].tolist() == shown["slot_scene"][: len(slots)].tolist()
+    changes: list[tuple[np.ndarray, Any, Any]] = [
+        (head["slots"], 0, head["slots"][0] + 1), (head["slots"], 0, 99),
+        (head["slots"], 0, head["slots"][0] - 1), (head["rows"], 0, used + 1),
+        (head["rows"], 0, used - 1), (slots["scene"], 0, 2), (slots["row"], 0, 1),
+        (slots["count"], 0, slots["count"][0] + 1), (slots["count"], 0, slots["count"][0] - 1),
+        (slots["follower"], -1, 1), (slots["follower_count"], -1, 1),
+    ]  # fmt: skip
+    for at in (0, used - 1):
+        changes += [(rows[name], at, rows[name][at] + 0.5) for name in
+                    ("length", "width", "goal_x", "goal_y")]  # fmt: skip
+        for name in ("object", "slot"):
+            whole = rows[name].view(np.uint32)
+            changes.append((whole, at, whole[at] + 1))
+    for array, at, value in changes:
+        before = array[at].copy()
+        array[at] = value
+        assert load(vec, state) == lib.PV_ERROR_STATE, (at, before, value)
+        array[at] = before
+        assert load(vec, state) == lib.PV_OK
+    flags = rows["flags"].view(np.uint32)
+    flags |= 1 << 12  # all agents drive by their logs
+    assert load(vec, state) == lib.PV_ERROR_STATE
+
+
+# DRIVE_FOLLOWER_FIELDS and DRIVE_FOLLOWER_CONSTANTS (state.h); the first eight are shown.
+FOLLOWERS = ("phase", "to", "served", "from_x", "from_y", "from_heading", "along", "speed",
+             "object", "join", "wanted")  # fmt: skip
+WAITS, LOG, LANE, GONE = range(4)
 
 
 def test_numbers_of_followers_are_taken_up_to_their_bounds(tmp_path: Path) -> None:
-    """A distance along a lane of 2e5 m would lead out of the map."""
+    """Where a path cannot be, on a frame or a segment that is not there, none is."""
     write_world(tmp_path / "set", [random_scene(seed, objects=8, roads=9) for seed in (1, 2)])
+    data = (tmp_path / "set").read_bytes()
     with make_env(tmp_path / "set", num_agents=AGENTS, others="idm", control="sdc") as vec:
         vec.reset(seed=3)
         for _ in range(5):
             vec.step(None)
         state, shown = saved_state(vec), vec.peek(0)
-        for name, wrong in {"along": -1.0, "speed": 2e5, "from_x": 2e7, "from_y": -2e7}.items():
-            number = next(float(n) for n in shown[f"follower_{name}"] if n != 0.0)
-            places = np.flatnonzero(state.view(np.float32) == np.float32(number))
-            codes = []
-            for place in places:
-                broken = state.copy()
-                broken.view(np.float32)[place] = wrong
-                codes.append(load(vec, broken))
-            assert lib.PV_ERROR_STATE in codes, name
+        numbers, room = state.view(np.float32), len(shown["follower_phase"])
+        (first,) = np.flatnonzero(numbers == next(x for x in shown["follower_from_x"] if x))[:1]
+        first -= int(np.flatnonzero(shown["follower_from_x"])[0]) + 3 * room
+        arrays = {name: numbers[first + k * room :][:room] for k, name in enumerate(FOLLOWERS)}
+        for name in FOLLOWERS[:8]:
+            values = shown[f"follower_{name}"]
+            assert (arrays[name].view(values.dtype) == values).all()
+        words = {name: arrays[name].view(np.uint32) for name in FOLLOWERS}
+        entry = np.frombuffer(data, packed.ENTRY, 2, packed.SET.itemsize)[shown["slot_scene"][0]]
+        lanes = int(np.frombuffer(data, packed.SCENE, 1, entry["offset"])["segment_count"][0, 0])
+
+        def loads(at: int, **changes: Any) -> bool:
+            before = {name: words[name][at] for name in changes}
+            for name, value in changes.items():
+                (words if isinstance(value, int) else arrays)[name][at] = value
+            code = load(vec, state)
+            for name, value in before.items():
+                words[name][at] = value
+            assert code in (lib.PV_OK, lib.PV_ERROR_STATE)
+            return bool(code == lib.PV_OK)
+
+        high = {"from_x": 1e7, "from_y": 1e7, "from_heading": 3.2, "along": 1e5, "speed": 1e5,
+                "wanted": 1e5}  # fmt: skip
+        low = {"along": 0.0, "speed": 0.0, "wanted": 0.1}
+        inf = np.float32(np.inf)
+        for name, most in high.items():
+            least, end = np.float32(low.get(name, -most)), np.float32(most)
+            assert loads(0, **{name: end}) and loads(0, **{name: least}), name
+            for value in (np.nextafter(end, inf), np.nextafter(least, -inf), np.float32(np.nan)):
+                assert not loads(0, **{name: value}), (name, value)
+        assert not loads(0, object=int(words["object"][0]) + 1)
+        assert loads(0, join=lanes - 1) and loads(0, join=2**32 - 1) and not loads(0, join=lanes)
+        assert loads(0, phase=WAITS, to=0) and not loads(0, phase=WAITS, to=1)
+        assert loads(0, phase=GONE, to=0) and not loads(0, phase=GONE, to=1)
+        assert loads(0, phase=LANE, to=lanes - 1) and not loads(0, phase=LANE, to=lanes)
+        assert not loads(0, phase=LOG, to=65535) and not loads(0, phase=GONE + 1, to=0)
         assert load(vec, state) == lib.PV_OK
 
 
@@ -279,3 +388,56 @@ def test_a_scene_at_its_last_step_is_over(vec: VectorEnv) -> None:
     assert not rows.truncations.any()
     vec.step(np.zeros(AGENTS, np.int32))
     assert vec.peek(0)["slot_clock"].tolist() == [value + (value >= 0) for value in clock]
+
+
+FLAGS = ("active", "collided", "offroad", "reached")
+STATE: list[tuple[str, str, str, float, float]] = [
+    ("x", "m", "rows", -1e6, 1e6), ("y", "m", "rows", -1e6, 1e6),
+    ("heading", "rad", "rows", -np.pi, np.pi), ("speed", "m/s", "rows", -400, 400),
+    ("length", "m", "rows", 0, 1e3), ("width", "m", "rows", 0, 1e3),
+    ("goal_x", "m", "rows", -1e6, 1e6), ("goal_y", "m", "rows", -1e6, 1e6),
+    ("ground", "m", "rows", -1e6, 1e6), ("surface", "", "rows", -1, 1e9),
+    ("object", "", "rows", -1, 1e9), ("slot", "", "rows", -1, 1e9),
+    *((name, "", "rows", 0, 1) for name in FLAGS), ("ended", "", "rows", 0, 4),
+    ("alone", "", "rows", 0, 1), ("slot_scene", "", "slots", -1, 1e9),
+    ("slot_clock", "", "slots", -1, 1e9), ("episode", "", "", 0, 1e9), ("drawn", "", "", 0, 1e15),
+    ("bundle_seed", "", "", 0, 2.0**64), ("step", "", "", 0, 1e9),
+]  # fmt: skip
+MORE: list[tuple[str, str, str, float, float]] = [
+    ("model_acceleration", "m/s^2", "rows", -1e4, 1e4),
+    ("model_lateral", "m/s^2", "rows", -1e7, 1e7), ("steering", "rad", "rows", -10, 10),
+    ("traffic", "", "rows", 0, 2), ("slot_failed", "", "slots", 0, 1),
+    ("slot_repeats", "", "slots", 0, 255),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "fields"),
+    [({}, STATE), ({"observe_motion": 1, "traffic_idm": 0.3, "replay_failed": 0.5}, STATE + MORE)],
+)
+def test_fields_of_the_readable_state(
+    tmp_path: Path, settings: dict[str, Any], fields: list[tuple[str, str, str, float, float]]
+) -> None:
+    """Name, unit, shape, least and most of each, as users read them in the spec."""
+    write_world(tmp_path / "set", [random_scene(1, objects=8, roads=9)])
+    with make_env(tmp_path / "set", num_agents=AGENTS, **settings) as vec:
+        vec.reset(seed=1)
+        shapes = {"rows": (AGENTS,), "slots": vec.peek(0)["slot_clock"].shape, "": ()}
+        found = [field for field in vec.spec.state_fields if not field.name.startswith("follower_")]
+        assert [(of.name, of.unit, of.shape) for of in found] == [
+            (name, unit, shapes[kind]) for name, unit, kind, _, _ in fields
+        ]
+        for field, (name, _, _, low, high) in zip(found, fields, strict=True):
+            assert (field.low, field.high, field.scale) == pytest.approx((low, high, 1.0)), name
+
+
+def test_a_saved_state_has_no_more_room_than_it_needs(vec: VectorEnv) -> None:
+    """The env, its slots, and per field an array of 32 numbers: 12 rows, as whole vectors, and one
+    more. Judged fields and weights of rewards are there where they are read.
+    """
+    shown, fields = vec.peek(0), 24
+    if "reward_weights" in shown:
+        judged = len(shown) - len(STATE) - 5  # and five sums
+        fields += judged - 1 + shown["reward_weights"].shape[1]
+    slots = -(-(64 + SLOT.itemsize * len(shown["slot_clock"])) // 64) * 64
+    assert len(saved_state(vec)) == slots + 4 * 32 * fields

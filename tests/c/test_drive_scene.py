@@ -10,14 +10,17 @@ test.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import mmap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from drive_env.scenes import packed
+from drive_env.scenes.schema import LaneLinks, Road
 from puffervec._ffi import ffi, lib
 from tests.drive_env.worlds import lit, make_env, random_scene, write_world
 
@@ -310,3 +313,258 @@ def test_a_broken_set_is_refused_when_the_env_is_made(tmp_path: Path, data: byte
     (tmp_path / "broken").write_bytes(broken)
     with pytest.raises(Exception, match="version"):
         make_env(tmp_path / "broken")
+
+
+# ---- bounds --------------------------------------------------------------------------------------
+
+
+def above(value: float) -> float:
+    """Return the next float32."""
+    return float(np.nextafter(np.float32(value), np.float32(np.inf)))
+
+
+def beyond(most: float) -> list[float]:
+    """Return what a number of that magnitude at most may not be."""
+    return [above(most), -above(most), np.nan]
+
+
+OBJECTS, FRAMES = 4, 6  # of the scene under test
+LEAST = float(np.float32(1e-3))
+SIZES = ("width_m", "length_m", "height_m")
+# Of each part and field, or of a list of numbers: what it may be, what it may not be, and the name
+# in the error. The first and the last item of a list are changed.
+BOUNDS: list[tuple[str, str, list[Any], list[Any], str]] = [
+    *(("head", f"origin_{axis}", [1e300], [np.nan, np.inf], "origin") for axis in "xyz"),
+    ("head", "dt_s", [LEAST, 10.0], [-above(-LEAST), above(10), np.nan], "dt_s"),
+    ("head", "frame_count", [1, 65535], [0, 65536], "frame_count"),
+    ("head", "object_count", [65535], [65536], "object_count"),
+    ("head", "sdc", [-1, OBJECTS - 1], [-2, OBJECTS], "sdc"),
+    ("head", "segment_count", [(65535, 0, 0), (0, 0, 65535)],
+     [(0, 0, 65536), (21846, 21846, 21844)], "segment_count"),
+    ("head", "grid_x0_m", [1e30], [np.nan, np.inf], "cell_m"),
+    ("head", "grid_y0_m", [1e30], [np.nan, np.inf], "cell_m"),
+    ("head", "cell_m", [1e-30], [0.0, -1.0, np.nan, np.inf], "cell_m"),
+    ("head", "grid_nx", [65536], [65537], "grid_nx, grid_ny"),
+    ("head", "grid_ny", [65536], [65537], "grid_nx, grid_ny"),
+    ("entry", "offset", [], [0, 64, 2**40], "entry.offset"),
+    ("entry", "bytes", [packed.SCENE.itemsize], [packed.SCENE.itemsize - 1], "entry.bytes"),
+    ("entry", "name", [b"x" * 63], [b"x" * 64], "entry.name"),
+    *((name, "", [1e6, -1e6], beyond(1e6), name)
+      for name in ("x", "y", "z", "points_x", "points_y", "points_z")),
+    ("rows", "", [1e6, -1e6], beyond(1e6), "rows): expected a magnitude"),
+    ("half", "", [0.0, 100.0], [-above(0), above(100), np.nan], "half"),
+    ("slope", "", [1e5, -1e5], beyond(1e5), "slope"),
+    *((name, "", [1.01, -1.01], [1.02, -1.02, np.nan], name) for name in ("ux", "uy")),
+    *((name, "", [], [0.0], "ux, uy") for name in ("ux", "uy")),
+    ("boxes", "", [3e6, -3e6], beyond(3e6), "boxes): expected a magnitude"),
+    *(("objects", name, [LEAST, 1e3], [-above(-LEAST), above(1e3), np.nan], f"object.{name}")
+      for name in SIZES),
+    *(("objects", f"goal_{axis}_m", [1e6, -1e6], beyond(1e6), "object.goal") for axis in "xyz"),
+    ("objects", "type", [3], [4], "object.type"),
+    *(("frames", f"{axis}_m", [1e6, -1e6], beyond(1e6), "frame.x_m, y_m, z_m") for axis in "xyz"),
+    ("lanes", "length_m", [0.0, 1e7], [-above(0), above(1e7), np.nan], "lane.length_m"),
+    ("lanes", "speed_limit_mps", [0.0, 1e3], [-above(0), above(1e3), np.nan],
+     "lane.speed_limit_mps"),
+    ("lanes", "segment_count", [], [0, 2**31], "lane.first_segment"),
+    ("lanes", "first_segment", [], [9999], "lane.first_segment"),
+    ("lanes", "left", [65535, "lanes - 1"], ["lanes", 65534], "lane.left"),
+    ("lanes", "right", [65535, "lanes - 1"], ["lanes", 65534], "lane.right"),
+    ("links", "", [0, "lanes - 1"], ["lanes", 65535], "links"),
+    *(("controls", name, [1e6, -1e6], beyond(1e6), "control")
+      for name in ("x_m", "y_m", "z_m", "line_x0_m", "line_y0_m", "line_x1_m", "line_y1_m")),
+    ("controls", "heading", [3.19, -3.19], [3.21, -3.21], "control.heading"),
+    ("controls", "state_count", [1, FRAMES], [0, 2, FRAMES + 1], "control.state_count"),
+    ("controls", "lane", [65535, "lanes - 1"], ["lanes", 65534], "control.lane"),
+    ("controls", "kind", [0, 2], [3], "control.kind"),
+    ("states", "", [4, 4 | 8 | 16], [5, 7, 13, 32], "states"),
+    ("areas", "kind", [0, 2], [3], "area.kind"),
+    ("areas", "count", [0, "points"], ["points + 1"], "area.first"),
+    ("areas", "first", [0], ["points"], "area.first"),
+]  # fmt: skip
+
+
+class World:
+    """A set of one scene with all sections, and its check after a change."""
+
+    def __init__(self, path: Path) -> None:
+        scene = lit(random_scene(1, objects=3, roads=9, frames=FRAMES), 1)
+        square = np.array([[0, 0, 0], [4, 0, 0], [4, 4, 0], [0, 4, 0]], float)
+        lane = np.array([[30, 30, 0], [40, 30, 0], [50, 30, 0]], float)
+        roads = (
+            Road("crosswalk", 18, 90, square),
+            Road("lane", 2, 91, lane, LaneLinks(exits=(92,))),
+            Road("lane", 2, 92, lane + [20, 0, 0], LaneLinks(entries=(91,))),
+        )
+        write_world(path, [dataclasses.replace(scene, roads=scene.roads + roads)])
+        self.data = path.read_bytes()
+        self.fenced = Fenced(len(self.data))
+        self.base = int(np.frombuffer(self.data, packed.ENTRY, 1, packed.SET.itemsize)["offset"][0])
+        self.head = np.frombuffer(self.data, packed.SCENE, 1, self.base)[0]
+
+    def count(self, name: str) -> int:
+        return int(self.head["sections"]["count"][packed.ORDER.index(name)])
+
+    def items(self, data: bytearray, name: str) -> np.ndarray:
+        """Return a view of the items of a section, or of the head or entry."""
+        if name == "head":
+            return np.frombuffer(data, packed.SCENE, 1, self.base)
+        if name == "entry":
+            return np.frombuffer(data, packed.ENTRY, 1, packed.SET.itemsize)
+        kind = packed.SECTIONS[name]
+        return np.frombuffer(data, kind, self.count(name), self.base + section(self.head, name))
+
+    def says(self, change: Callable[[bytearray], None]) -> str:
+        """Return the error after a change; "" if there is none."""
+        data = bytearray(self.data)
+        change(data)
+        return self.fenced.check(bytes(data))[1]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(tmp_path_factory.mktemp("bounds") / "set")
+
+
+def test_all_sections_have_items(world: World) -> None:
+    assert world.says(lambda data: None) == ""
+    assert min(world.count(name) for name in packed.ORDER if name != "text") > 0
+    assert (world.head["object_count"], world.head["frame_count"]) == (OBJECTS, FRAMES)
+
+
+@pytest.mark.parametrize(("name", "field", "good", "bad", "label"), BOUNDS)
+def test_numbers_have_these_bounds_and_no_others(
+    world: World, name: str, field: str, good: list[Any], bad: list[Any], label: str
+) -> None:
+    words = label if ")" in label else f"{label}):"
+    lanes, points = world.count("lanes"), world.count("points_x")
+    known = {"lanes": lanes, "lanes - 1": lanes - 1, "points": points, "points + 1": points + 1}
+    for at in (-1,) if name == "frames" else (0, -1):  # the first frame may be none
+        for value, refused in (*((one, False) for one in good), *((one, True) for one in bad)):
+
+            def change(data: bytearray, at: int = at, value: Any = value) -> None:
+                items = world.items(data, name)
+                number = known[value] if isinstance(value, str) else value
+                (items[field] if field else items)[at] = number
+
+            text = world.says(change)
+            assert (f"(scene 0, {words}" in text) == refused, (at, value, text)
+
+
+def test_the_wrong_one_of_three_coordinates_is_named(world: World) -> None:
+    for name in ("objects", "frames"):
+        kind = packed.SECTIONS[name]
+        for axis in "xyz":
+            field = f"goal_{axis}_m" if name == "objects" else f"{axis}_m"
+
+            def change(data: bytearray, name: str = name, field: str = field) -> None:
+                world.items(data, name)[field][-1] = 2e6
+
+            assert kind.fields is not None
+            at = world.base + section(world.head, name) + kind.itemsize * (world.count(name) - 1)
+            assert f"byte {at + kind.fields[field][1]} " in world.says(change)
+
+
+def test_frames_of_nobody_and_objects_without_a_start(world: World) -> None:
+    def nobody(data: bytearray) -> None:
+        frame = world.items(data, "frames")[-1:]
+        frame["speed"], frame["x_m"] = packed.FRAME_INVALID, np.nan
+
+    def late(data: bytearray) -> None:
+        last = world.items(data, "objects")[-1:]
+        last["frame_first"] = 1
+
+    def absent(data: bytearray) -> None:
+        last = world.items(data, "objects")[-1:]
+        first = int(last["frames_index"][0])
+        world.items(data, "frames")["speed"][first] = packed.FRAME_INVALID
+
+    assert world.says(nobody) == ""
+    assert "object.frame_count): expected an end of at most 6, found 7;" in world.says(late)
+    assert "(scene 0, object.flags)" in world.says(absent)
+
+
+def test_sections_have_as_many_items_as_the_head_says(world: World) -> None:
+    counted = [name for name in packed.ORDER
+               if name not in ("text", "frames", "candidates", "lanes", "links", "controls",
+                               "states", "areas", "points_x")]  # fmt: skip
+    for name in counted:
+        place, count = packed.ORDER.index(name), world.count(name)
+
+        def fewer(data: bytearray, place: int = place) -> None:
+            world.items(data, "head")["sections"]["count"][0, place] -= 1
+
+        said = f"{name}): expected a count of elements of {count}, found {count - 1};"
+        assert said in world.says(fewer)
+
+        def outside(data: bytearray, place: int = place) -> None:
+            world.items(data, "head")["sections"]["offset"][0, place] = 0
+
+        assert f"{name}): expected an offset within the scene" in world.says(outside)
+    for field in ("valid_vehicles", "moving_vehicles", "object_count"):
+
+        def more(data: bytearray, field: str = field) -> None:
+            world.items(data, "entry")[field] += 1
+
+        assert f"(scene 0, entry.{field})" in world.says(more)
+
+
+def test_groups_rows_and_boxes_are_copies_of_their_segments(world: World) -> None:
+    def change_group(field: str, lane: int, value: Any) -> str:
+        def change(data: bytearray) -> None:
+            numbers = world.items(data, "groups")[field]
+            numbers[0 if lane == 0 else -1, lane] = value
+
+        return world.says(change)
+
+    group = world.items(bytearray(world.data), "groups")[0]
+    for field in ("x", "y", "ux", "uy", "half"):
+        assert "(scene 0, group)" in change_group(field, 0, group[field][0] + 0.5)
+    lanes = int(world.head["segment_count"][0])
+    kind, segment = int(group["type"][0]), int(group["segment"][0])
+    other = 0 if kind else lanes
+    assert "(scene 0, group.segment)" in change_group("type", 0, 3)
+    assert "(scene 0, group.segment)" in change_group("segment", 0, other)
+    same = segment + 1 if segment + 1 != lanes and kind == 0 else segment - 1
+    assert "(scene 0, group" in change_group("segment", 0, same)
+    unused = world.items(bytearray(world.data), "groups")["type"][-1]
+    assert unused[-1] == 255
+    assert "(scene 0, group.type)" in change_group("type", -1, 0)
+    assert "(scene 0, group)" in change_group("half", -1, 1.0)
+
+    def change_row(column: int, by: float) -> str:
+        def change(data: bytearray) -> None:
+            world.items(data, "rows").reshape(-1, 8)[0, column] += by
+
+        return world.says(change)
+
+    for column in range(7):
+        assert "rows): expected a copy of a segment's" in change_row(column, 0.5)
+    assert "rows): expected an angle of at most" in change_row(7, 10.0)
+    for by, words in ((0.5, "its cosine to it"), (-0.5, "its cosine to it"), (0.01, "")):
+        angle = float(world.items(bytearray(world.data), "rows").reshape(-1, 8)[0, 7])
+        found = change_row(7, by if abs(angle + by) < 3.1 else -by)
+        assert words in found and bool(words) == bool(found)
+    stride = world.count("boxes") // 4
+    for side in range(4):
+        for by, words in (
+            (100.0, "boxes" if side < 2 else ""),
+            (-100.0, "" if side < 2 else "boxes"),
+        ):
+
+            def move(data: bytearray, place: int = side * stride, by: float = by) -> None:
+                world.items(data, "boxes")[place] += by
+
+            found = world.says(move)
+            assert words in found and bool(words) == bool(found)
+
+
+def test_a_set_has_room_for_its_entries(world: World) -> None:
+    most = (len(world.data) - packed.SET.itemsize) // packed.ENTRY.itemsize
+    for field, good, bad in (("scene_count", [most], [most + 1]),
+                             ("index_range_m", [0.0], [-1.0, np.nan, np.inf])):  # fmt: skip
+        for value, refused in (*((one, False) for one in good), *((one, True) for one in bad)):
+
+            def change(data: bytearray, field: str = field, value: Any = value) -> None:
+                np.frombuffer(data, packed.SET, 1)[field] = value
+
+            assert (f"(head, {field})" in world.says(change)) == refused

@@ -16,10 +16,12 @@ import pytest
 
 from drive_env.actions import axes_of
 from drive_env.config import CHOICES, DriveConfig
+from drive_env.env import params_of
 from drive_env.motion import Body
+from puffervec.contract.native import EnvData, NativeEnv
 from puffervec.errors import ConfigError
 from tests.drive_env.worlds import make_env, random_scene, write_world
-from tests.helpers import thinned
+from tests.helpers import serial, thinned
 from tests.twins import drive_models as twin
 
 OBJECTS = ("vehicle", "pedestrian", "cyclist", "other")
@@ -208,8 +210,73 @@ def test_what_cannot_be_is_refused(settings: dict[str, Any], words: str) -> None
     assert words in str(caught.value)
 
 
+ACCELERATION = ("acceleration", "m/s^2", -4, 4, np.linspace(-4, 4, 7))
+STEERING = ("steering", "rad", -1, 1, np.linspace(-1, 1, 13))
+CURVES, ANGLES = np.array([0.005, 0.01, 0.025, 0.05, 0.1, 0.2]), np.array([2, 6, 15, 30, 55]) / 100
+# Of each axis: name, unit, bounds of a continuous action, and values, rounded to millimetres.
+MODELS: dict[str, list[tuple[str, str, float, float, Any]]] = {
+    "bicycle": [ACCELERATION, STEERING],
+    "classic_gpudrive": [ACCELERATION, (*STEERING[:4], np.linspace(-np.pi, np.pi, 13))],
+    "classic_pufferdrive": [ACCELERATION, STEERING],
+    "invertible_bicycle": [
+        ("acceleration", "m/s^2", -6, 6, ACCELERATION[4]),
+        ("curvature", "1/m", -3, 3, [*-CURVES[::-1], 0, *CURVES]),
+    ],
+    "delta_local": [
+        ("dx", "m", -6, 6, np.linspace(-2, 2, 20)), ("dy", "m", -6, 6, np.linspace(-2, 2, 20)),
+        ("dyaw", "rad", -np.pi, np.pi, np.linspace(-3.14, 3.14, 20)),
+    ],
+    "state": [
+        ("x", "m", -1e4, 1e4, []), ("y", "m", -1e4, 1e4, []),
+        ("heading", "rad", -np.pi, np.pi, []), ("speed", "m/s", -100, 100, []),
+    ],
+    "jerk": [("jerk", "m/s^3", -15, 4, [-15, -4, 0, 4]),
+             ("lateral_jerk", "m/s^3", -4, 4, [-4, 0, 4])],
+    "car": [("acceleration", "m/s^2", -4, 2, [-4, -2, -1, 0, 1, 2]),
+            ("steering", "rad", -0.55, 0.55, [*-ANGLES[::-1], 0, *ANGLES])],
+}  # fmt: skip
+
+
+def test_models_have_these_axes() -> None:
+    assert list(MODELS) == list(CHOICES["dynamics"])
+    for model, wanted in MODELS.items():
+        axes = axes_of(model)
+        assert [(axis.name, axis.unit) for axis in axes] == [axis[:2] for axis in wanted]
+        for axis, (_, _, low, high, values) in zip(axes, wanted, strict=True):
+            assert (axis.low, axis.high) == pytest.approx((low, high), abs=1e-6)
+            assert axis.values == pytest.approx(tuple(values), abs=5.1e-4)
+
+
+def test_values_in_params_are_counted_in_c(world: Path) -> None:
+    """Two axes with 2 and 3 values of five; other numbers are refused before a value is read."""
+
+    def refusal(counts: list[int], values: int) -> str:
+        params = {
+            "action_counts": np.array(counts, np.uint32),
+            "action_values": np.arange(values, dtype=np.float32),
+        }
+        env = NativeEnv(
+            "drive", DriveConfig, lambda config: EnvData({**params_of(config), **params}, world)
+        )
+        try:
+            serial(env).close()
+        except ConfigError as error:
+            return str(error)
+        return ""
+
+    assert refusal([2, 3], 5) == refusal([0, 5], 5) == refusal([64, 0], 64) == ""
+    for counts, values in (([2, 4], 5), ([6, 0], 5), ([0, 6], 5), ([65, 0], 65)):
+        assert "action_counts and action_values do not fit each other" in refusal(counts, values)
+    for counts in ([5], [1, 2, 2]):
+        assert "action_counts must have one number per axis" in refusal(counts, 5)
+
+
 def test_too_many_combinations_are_refused(world: Path) -> None:
     many = ",".join(str(i / 10) for i in range(64))
+    few = ",".join(many.split(",")[:16])
+    values = (f"dx={many}", f"dy={many}", f"dyaw={few}")
+    with make_env(world, dynamics="delta_local", action_values=values) as vec:
+        assert vec.single_action_space == gymnasium.spaces.Discrete(65536)
     with pytest.raises(
         ConfigError, match="262144 combinations; a discrete action has at most 65536"
     ):

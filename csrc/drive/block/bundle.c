@@ -71,7 +71,7 @@ static drawn_sets sets_of(const pv_context* context) {
     uint64_t shares = 0;
     sets.ends = pv_params_find(context->params, "set_ends", PV_U32, &sets.count);
     sets.shares = pv_params_find(context->params, "set_shares", PV_F64, &shares);
-    if (!sets.ends || !sets.shares || sets.count != shares)
+    if (sets.count != shares) // one of them is missing
         sets.count = 0;
     return sets;
 }

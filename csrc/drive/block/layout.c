@@ -20,8 +20,6 @@
 
 #define ALIGNMENT 64
 #define ROUND 16 // arrays that vectors run over are readable up to a multiple of this
-// Numbers of the way of a body: its pieces, how many there are, and the box around them
-#define WAY_NUMBERS (DRIVE_WAY_PIECES * sizeof(drive_way_piece) / sizeof(float) + 5)
 
 static uint64_t place(uint64_t* end, uint64_t bytes) {
     uint64_t offset = pv_align_up(*end, ALIGNMENT);
@@ -59,12 +57,55 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
                   ROUND; // lists are written 16 at a time
 }
 
-static uint64_t scratch_floats(const drive_block* layout) {
-    uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
-    return 20 * (uint64_t)layout->bodies + 8 * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
-           (2 + PV_GROUP_LANES) * (uint64_t)layout->groups + 8 * (uint64_t)layout->bodies +
-           layout->numbers +
-           (layout->ways ? (uint64_t)layout->bodies * WAY_NUMBERS + layout->agent_stride : 0);
+// Lays the work space out from `base` on and returns where it ends.
+static uint8_t* place_scratch(const drive_block* layout, uint8_t* base, drive_scratch* out) {
+    const uint64_t bodies = layout->bodies, agents = layout->agent_stride, groups = layout->groups,
+                   near = (bodies > layout->segments ? bodies : layout->segments) + ROUND;
+#define TAKE(member, count) out->member = (void*)base, base += (count) * sizeof *out->member
+    TAKE(bodies.x, bodies);
+    TAKE(bodies.y, bodies);
+    TAKE(bodies.heading, bodies);
+    TAKE(bodies.cosine, bodies);
+    TAKE(bodies.sine, bodies);
+    TAKE(bodies.speed, bodies);
+    TAKE(bodies.half_length, bodies);
+    TAKE(bodies.half_width, bodies);
+    TAKE(bodies.radius, bodies);
+    TAKE(bodies.ground, bodies);
+    TAKE(old_x, agents);
+    TAKE(old_y, agents);
+    TAKE(old_cosine, agents);
+    TAKE(old_sine, agents);
+    TAKE(old_ground, agents);
+    TAKE(old_speed, agents);
+    TAKE(old_heading, agents);
+    TAKE(was_x, bodies);
+    TAKE(was_y, bodies);
+    TAKE(was_heading, bodies);
+    TAKE(was_ground, bodies);
+    TAKE(planned, bodies);
+    TAKE(square, near);
+    TAKE(bodies.object, bodies);
+    TAKE(bodies.row, bodies);
+    TAKE(body_frames, bodies);
+    TAKE(bodies.driven, bodies);
+    TAKE(new_contacts, agents);
+    TAKE(index, near);
+    TAKE(road_groups, groups);
+    TAKE(close_groups, groups);
+    TAKE(road_keys, groups * PV_GROUP_LANES);
+    TAKE(body_rows, bodies * 8);
+    TAKE(numbers, layout->numbers);
+    if (layout->ways) {
+        TAKE(pieces, bodies * DRIVE_WAY_PIECES);
+        TAKE(way_box, bodies * 4);
+        TAKE(piece_count, bodies);
+        TAKE(body_of, agents);
+    }
+    TAKE(touch, bodies);
+#undef TAKE
+    out->bodies.count = out->bodies.driven_count = 0;
+    return base;
 }
 
 static void place_observation(const pv_drive_config* config, drive_block* out) {
@@ -100,6 +141,12 @@ const float* drive_scene_weights(const pv_context* context) {
     uint64_t count = 0;
     const float* weights = pv_params_find(context->params, "scene_weights", PV_F32, &count);
     return count == drive_set(context->data)->scene_count ? weights : NULL;
+}
+
+static uint64_t scratch_bytes(const drive_block* layout) {
+    drive_scratch unused;
+    uint8_t* base = (uint8_t*)&unused; // of no memory: only the distance to the end counts
+    return (uint64_t)(place_scratch(layout, base, &unused) - base);
 }
 
 void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out) {
@@ -138,62 +185,9 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
     out->waste_offset = place(&end, (out->agents + 1) * sizeof(uint32_t));
     if (drive_scene_weights(context))
         out->shares_offset = place(&end, (out->scenes + 1) * sizeof(double));
-    out->scratch_offset = place(&end, scratch_floats(out) * 4);
+    out->scratch_offset = place(&end, scratch_bytes(out));
     out->envs_offset = place(&end, env_count * out->env_bytes);
     out->bytes = end;
-}
-
-static void place_scratch(const drive_block* layout, uint8_t* state, drive_scratch* out) {
-    float* at = (float*)(void*)(state + layout->scratch_offset);
-    uint64_t bodies = layout->bodies, agents = layout->agent_stride;
-    uint64_t near = (bodies > layout->segments ? bodies : layout->segments) + ROUND;
-#define TAKE(member, count) out->member = at, at += (count)
-    TAKE(bodies.x, bodies);
-    TAKE(bodies.y, bodies);
-    TAKE(bodies.heading, bodies);
-    TAKE(bodies.cosine, bodies);
-    TAKE(bodies.sine, bodies);
-    TAKE(bodies.speed, bodies);
-    TAKE(bodies.half_length, bodies);
-    TAKE(bodies.half_width, bodies);
-    TAKE(bodies.radius, bodies);
-    TAKE(bodies.ground, bodies);
-    TAKE(old_x, agents);
-    TAKE(old_y, agents);
-    TAKE(old_cosine, agents);
-    TAKE(old_sine, agents);
-    TAKE(old_ground, agents);
-    TAKE(old_speed, agents);
-    TAKE(old_heading, agents);
-    TAKE(was_x, bodies);
-    TAKE(was_y, bodies);
-    TAKE(was_heading, bodies);
-    TAKE(was_ground, bodies);
-    TAKE(planned, bodies);
-    TAKE(square, near);
-#undef TAKE
-    uint32_t* integers = (uint32_t*)(void*)at;
-    out->bodies.object = integers;
-    out->bodies.row = (int32_t*)(void*)(integers + bodies);
-    out->body_frames = integers + 2 * bodies;
-    out->bodies.driven = integers + 3 * bodies;
-    out->new_contacts = integers + 4 * bodies;
-    out->index = out->new_contacts + agents;
-    out->road_groups = out->index + near;
-    out->close_groups = out->road_groups + layout->groups;
-    out->road_keys = (int32_t*)(void*)(out->close_groups + layout->groups);
-    out->body_rows = (float*)(void*)(out->road_keys + PV_GROUP_LANES * (uint64_t)layout->groups);
-    out->numbers = out->body_rows + 8 * bodies;
-    float* ways = out->numbers + layout->numbers;
-    if (layout->ways) {
-        out->pieces = (drive_way_piece*)(void*)ways;
-        out->way_box = ways + bodies * DRIVE_WAY_PIECES * sizeof(drive_way_piece) / sizeof(float);
-        out->piece_count = (uint32_t*)(void*)(out->way_box + 4 * bodies);
-        out->body_of = out->piece_count + bodies;
-        ways = (float*)(void*)(out->body_of + agents);
-    }
-    out->touch = (uint8_t*)ways;
-    out->bodies.count = out->bodies.driven_count = 0;
 }
 
 drive_env* drive_env_at(const pv_block* block, uint32_t env) {
@@ -241,7 +235,7 @@ void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out) {
     out->followers.name = (type*)(void*)at, at += (uint64_t)layout->followers * 4;
     DRIVE_FOLLOWER_CONSTANTS(FIELD)
 #undef FIELD
-    place_scratch(layout, (uint8_t*)block->state, &out->scratch);
+    place_scratch(layout, (uint8_t*)block->state + layout->scratch_offset, &out->scratch);
 }
 
 drive_scene* drive_opened(const drive_block* layout) {

@@ -52,8 +52,7 @@ int drive_rewards_init(const pv_context* context, drive_block* out) {
     };
     out->parts = config->metrics ? DRIVE_PARTS : 0;
     for (uint32_t t = 0; t < DRIVE_REWARD_COUNT; t++) {
-        int has_range =
-            ranges && count == 2 * DRIVE_REWARD_COUNT && ranges[2 * t] <= ranges[2 * t + 1];
+        int has_range = count == 2 * DRIVE_REWARD_COUNT && ranges[2 * t] <= ranges[2 * t + 1];
         if (has_range) {
             out->conditioned |= 1u << t;
             out->ranges[t][0] = ranges[2 * t];

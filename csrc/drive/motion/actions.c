@@ -128,7 +128,7 @@ int drive_axes_fill(const pv_context* context, drive_axes* out, char* text) {
     out->count = model->axis_count;
     for (uint32_t i = 0; i < out->count; i++) {
         uint32_t given = counts ? counts[i] : 0;
-        if (given > DRIVE_MAX_VALUES || taken + given > (values ? total : 0))
+        if (given > DRIVE_MAX_VALUES || taken + given > total)
             return refuse(text, "action_counts and action_values do not fit each other");
         fill_axis(&model->axes[i], given ? values + taken : NULL, given, &out->axes[i]);
         taken += given;

@@ -62,7 +62,7 @@ const pv_drive_kind* pv_drive_kinds(uint32_t* count) {
 void drive_kinds_init(const pv_context* context, drive_block* out) {
     uint64_t count = 0;
     const float* shares = pv_params_find(context->params, "traffic_kinds", PV_F32, &count);
-    out->kinds = shares && count == DRIVE_KINDS;
+    out->kinds = count == DRIVE_KINDS;
     if (out->kinds)
         memcpy(out->kind_shares, shares, sizeof out->kind_shares);
 }

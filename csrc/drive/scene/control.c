@@ -40,7 +40,7 @@ static int moves(const pv_drive_config* config, const pv_object* object, const p
 static int is_listed(const pv_context* context, int32_t id) {
     uint64_t count = 0;
     const int32_t* ids = pv_params_find(context->params, "control_ids", PV_I32, &count);
-    for (uint64_t i = 0; ids && i < count; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         if (ids[i] == id)
             return 1;
     }
