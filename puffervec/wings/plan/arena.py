@@ -20,6 +20,7 @@ storage allocation", Garey and Johnson 1979, SR2). Pure Python over ir.py.
 from __future__ import annotations
 
 import dataclasses
+import operator
 import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -176,11 +177,7 @@ class _Sharing:
             if not self._carry(output, target):
                 self.copies[output] = target
         for step, node in enumerate(graph.nodes, start=1):
-            if (
-                not node.view
-                and len(node.outputs) == 1
-                and self.group[node.outputs[0]] == node.outputs[0]
-            ):
+            if len(node.outputs) == 1 and self.group[node.outputs[0]] == node.outputs[0]:
                 self._in_place(step, node)
 
     def _join(self, name: str, into: str) -> None:
@@ -292,14 +289,14 @@ ORDERS: tuple[Key, ...] = (
 def pack(blocks: Sequence[Block]) -> int:
     """Assign an offset to each block of one buffer; return the size of the buffer in bytes."""
     bound = most_at_once(blocks)
-    best_size, best, best_order = -1, list[int](), list(blocks)
+    tried: list[tuple[int, list[int], list[Block]]] = []
     for key in ORDERS:
         order = sorted(blocks, key=key)
         size = _best_fit(order)
-        if best_size < 0 or size < best_size:
-            best_size, best, best_order = size, [block.offset for block in blocks], order
         if size == bound:
             return size
+        tried.append((size, [block.offset for block in blocks], order))
+    best_size, best, best_order = min(tried, key=operator.itemgetter(0))
     searched = _search(blocks, best_order, best_size, bound)
     if searched is not None:
         best_size, best = searched
@@ -319,12 +316,13 @@ def _best_fit(order: Iterable[Block]) -> int:
         met = sorted(
             (other.offset, other.offset + other.size) for other in placed if other.meets(block)
         )
-        end, best, room = 0, -1, -1
+        end = 0
+        gaps: list[tuple[int, int]] = []  # Size and offset of those that hold the block.
         for begin, stop in met:
-            if begin - end >= block.size and (room < 0 or begin - end < room):
-                best, room = end, begin - end
+            if begin - end >= block.size:
+                gaps.append((begin - end, end))
             end = max(end, stop)
-        block.offset = end if best < 0 else best
+        block.offset = min(gaps)[1] if gaps else end
         top = max(top, block.offset + block.size)
         placed.append(block)
     return top
@@ -371,9 +369,6 @@ def most_at_once(blocks: Iterable[Block]) -> int:
     """
     blocks = list(blocks)
     return max(
-        (
-            sum(b.size for b in blocks if b.first <= step <= b.last)
-            for step in {b.first for b in blocks}
-        ),
-        default=0,
+        sum(b.size for b in blocks if b.first <= step <= b.last)
+        for step in {b.first for b in blocks}
     )

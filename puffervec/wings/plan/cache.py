@@ -116,7 +116,7 @@ class PlanCache:
         """Return an unused plan with room for so many rows, and the key for giving it back."""
         with self._lock:
             kind = _kind(args, rows, self.policy.training)
-            size = rows if (rows, *kind) in self._plans else self._size(rows, kind)
+            size = self._size(rows, kind)
             key = (size, *kind)
             if key not in self._plans:
                 self._plans[key], self._free[key] = [self._make_plan(args, size, kind)], []
@@ -131,15 +131,11 @@ class PlanCache:
 
     def _size(self, rows: int, kind: tuple[Any, ...]) -> int:
         """Return the rows of the plan for so many; see the module docstring."""
-        sizes = [key[0] for key in self._plans if key[1:] == kind]
+        sizes: list[int] = [key[0] for key in self._plans if key[1:] == kind]
         fitting = [size for size in sizes if rows <= size <= 2 * rows]
-        return (
-            min(fitting)
-            if fitting
-            else rows
-            if rows > max(sizes, default=0)
-            else 1 << (rows - 1).bit_length()
-        )
+        if fitting:
+            return min(fitting)
+        return rows if all(size < rows for size in sizes) else 1 << (rows - 1).bit_length()
 
     def _make_plan(self, args: tuple[Any, ...], rows: int, kind: tuple[Any, ...]) -> PolicyPlan:
         padded = tree_map(lambda part: _pad_rows(part, rows), args)

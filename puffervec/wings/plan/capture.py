@@ -45,7 +45,7 @@ class Watch(Syncs):  # type: ignore[no-untyped-call]
         raise CaptureError(f"{op} {reason}, for which the host waits: {_line()}")
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name, inputs = func._schema.name, tensors((args, kwargs or {}))
+        name, inputs = func._schema.name, tensors((args, kwargs))
         out = super().__torch_dispatch__(func, types, args, kwargs)
         known = {id(x) for x in inputs}
         new = [x for x in tensors(out) if x.device.type == "cpu" and x.dim() and id(x) not in known]
@@ -90,7 +90,7 @@ class CapturedRunner:
         self._runner = runner
         self.inputs, self.outputs = runner.inputs, runner.outputs
         self._recorded = Recorded(runner.run, device, capture=True)
-        before = [None if part is None else part.clone() for part in self.inputs]
+        before = [(part, part.clone()) for part in self.inputs if part is not None]
         for turn in range(WARM_UPS + 1):
             try:
                 with Watch() if watch and turn == 0 else contextlib.nullcontext():
@@ -101,9 +101,8 @@ class CapturedRunner:
                 raise CaptureError(
                     f"{str(error).strip().partition(chr(10))[0]}: {_line(error)}"
                 ) from error
-        for part, value in zip(self.inputs, before, strict=True):
-            if part is not None and value is not None:
-                part.copy_(value)
+        for part, value in before:
+            part.copy_(value)
 
     @property
     def nbytes(self) -> int:

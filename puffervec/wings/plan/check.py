@@ -54,11 +54,15 @@ def check_plans(
 def _check_arena(own: PolicyRows, module: nn.Module | None) -> None:
     with torch.random.fork_rng(devices=[]):
         policy: Any = own.build() if module is None else copy.deepcopy(module).cpu()
-    storage = Storage(own.group, 1, ROWS, torch.device("cpu"), None, own.section.joint)
-    obs = policy_input({key: part[0] for key, part in storage.obs.items()})
-    mask = None if storage.action_masks is None else storage.action_masks[0]
-    args = (obs, policy.initial_state(ROWS), torch.ones(ROWS, dtype=torch.bool), mask)
     try:
-        refuse_unplanned(trace(policy, args).graph)
+        refuse_unplanned(trace(policy, example_arguments(own, policy, ROWS)).graph)
     except PlanError as error:
         raise ConfigError(f"train.plan is arena: {error}") from error
+
+
+def example_arguments(own: PolicyRows, policy: Any, rows: int) -> tuple[Any, ...]:
+    """Return arguments for so many rows that begin an episode: zeros, and all actions allowed."""
+    storage = Storage(own.group, 0, rows, torch.device("cpu"), None, own.section.joint)
+    obs = policy_input({key: part[0] for key, part in storage.obs.items()})
+    mask = None if storage.action_masks is None else storage.action_masks[0].fill_(True)
+    return obs, policy.initial_state(rows), torch.ones(rows, dtype=torch.bool), mask

@@ -100,19 +100,10 @@ def _plan(
     name: str, policy: Any, rows: PolicyRows, batch: int, file: Path, as_json: bool
 ) -> dict[str, Any]:
     """Draw the plan of a policy, and print it unless JSON is wanted; return its tables."""
-    import torch
-
-    from puffervec.train.collect.storage import Storage
-    from puffervec.train.policies.leaves import policy_input
     from puffervec.wings import plan
+    from puffervec.wings.plan.check import example_arguments
 
-    storage = Storage(rows.group, 0, batch, torch.device("cpu"), None, rows.section.joint)
-    mask = None if storage.action_masks is None else storage.action_masks[0].fill_(1)
-    state = policy.initial_state(batch)
-    obs = policy_input({key: part[0] for key, part in storage.obs.items()})
-    planned = plan.compile_policy(
-        policy, (obs, state, torch.ones(batch, dtype=torch.bool), mask), "eager"
-    )
+    planned = plan.compile_policy(policy, example_arguments(rows, policy, batch), "eager")
     if not as_json:
         print(f"policy {name}: {type(policy).__name__}, {batch} rows\n\n{planned.describe()}")
     try:

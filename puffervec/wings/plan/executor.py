@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from puffervec.wings.plan.arena import ALIGNMENT, Arena
+from puffervec.wings.plan.arena import Arena
 from puffervec.wings.plan.build import PlanError, refuse_unplanned
 from puffervec.wings.plan.calls import Call, Rule, Work, copy_work
 from puffervec.wings.plan.ir import Graph, Node, TensorDesc, substitute
@@ -49,8 +49,11 @@ class PolicyExecutor:
         """
         refuse_unplanned(graph)
         self.graph, self.arena, self._parameters = graph, arena, parameters
+        # torch aligns memory to at least arena.ALIGNMENT bytes.
         self.buffers = {
-            name: _memory(size, graph.tensors[arena.blocks[name][0].name])
+            name: torch.zeros(
+                size, dtype=torch.uint8, device=graph.tensors[arena.blocks[name][0].name].device
+            )
             for name, size in arena.buffers.items()
         }
         self._bind()
@@ -102,11 +105,7 @@ class PolicyExecutor:
         return (
             flat.narrow(0, begin, tensor.nbytes)
             .view(tensor.dtype)
-            .as_strided(
-                tensor.shape,
-                tensor.stride,
-                (flat.storage_offset() + begin) // tensor.dtype.itemsize,
-            )
+            .as_strided(tensor.shape, tensor.stride, begin // tensor.dtype.itemsize)
         )
 
     def _bind_node(self, node: Node) -> list[Work]:
@@ -160,9 +159,3 @@ class PolicyExecutor:
                 raw.masked_fill_(~needed, POISON)
             for call in work:
                 call()
-
-
-def _memory(size: int, owner: TensorDesc) -> Tensor:
-    """Return zeroed bytes aligned to ALIGNMENT. Args: owner: a tensor that will lie there."""
-    raw = torch.zeros(size + ALIGNMENT, dtype=torch.uint8, device=owner.device)
-    return raw.narrow(0, -raw.data_ptr() % ALIGNMENT, size)

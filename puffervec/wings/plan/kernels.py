@@ -85,8 +85,7 @@ def _fill(call: Call) -> Sequence[Work]:
 
 @kernel(aten.arange.start_step, aten.arange.start, aten.arange.default)
 def _arange(call: Call) -> Sequence[Work]:
-    limits = call.args if len(call.args) > 1 else (0, *call.args)
-    values = torch.arange(*limits, dtype=call.out[0].dtype, device=call.out[0].device)
+    values = torch.arange(*call.args, dtype=call.out[0].dtype, device=call.out[0].device)
     return copy_work(call.out[0], values)
 
 
@@ -291,6 +290,11 @@ def _normalize(rows: Tensor, out: Tensor, mean: Tensor, rstd: Tensor, eps: float
     ]
 
 
+def _by_channel(part: Tensor | None, x: Tensor) -> Tensor | None:
+    """Return a number per channel in a shape that broadcasts over (N, C, ...)."""
+    return None if part is None else part.view(-1, *[1] * (x.dim() - 2))
+
+
 def _affine(out: Tensor, weight: Tensor | None, bias: Tensor | None) -> list[Work]:
     work: list[Work] = []
     if weight is not None:
@@ -343,18 +347,13 @@ def _batch_norm(call: Call) -> Sequence[Work]:
     if rest[0] is True:
         return call_out(aten.native_batch_norm.out, call)
     out, scale, eps = call.out[0], call.workspace[0], rest[-1]
-    wide = (-1, *[1] * (x.dim() - 2))
     small = torch.tensor(eps, dtype=x.dtype)
     return [
         functools.partial(torch.add, variance, small, out=scale),
         functools.partial(torch.rsqrt, scale, out=scale),
-        functools.partial(torch.sub, x, mean.view(wide), out=out),
-        functools.partial(torch.mul, out, scale.view(wide), out=out),
-        *_affine(
-            out,
-            None if weight is None else weight.view(wide),
-            None if bias is None else bias.view(wide),
-        ),
+        functools.partial(torch.sub, x, _by_channel(mean, x), out=out),
+        *_affine(out, _by_channel(scale, x), None),
+        *_affine(out, _by_channel(weight, x), _by_channel(bias, x)),
     ]
 
 
@@ -437,7 +436,7 @@ def _by_columns(
                 torch.bmm, matrices, columns.view(groups, -1, columns.shape[1]), out=target
             ),
         ]
-    return [*work, *_affine(out, None, None if bias is None else bias.view(-1, 1, 1))]
+    return [*work, *_affine(out, None, _by_channel(bias, x))]
 
 
 @kernel(aten.convolution.default, device="cuda")
@@ -451,11 +450,11 @@ def _convolution_of_cudnn(call: Call) -> Sequence[Work]:
         torch.backends.cudnn.deterministic,
         torch.backends.cudnn.allow_tf32,
     )
-    out, wide = call.out[0], (-1, *[1] * (x.dim() - 2))
+    (out,) = call.out
     work = functools.partial(
         aten.cudnn_convolution.out, x, weight, padding, stride, dilation, groups, *flags, out=out
     )
-    return [work, *_affine(out, None, None if bias is None else bias.view(wide))]
+    return [work, *_affine(out, None, _by_channel(bias, x))]
 
 
 # ---- the encoder of object sets ------------------------------------------------------------------
@@ -477,7 +476,7 @@ def _encode_set(call: Call) -> Sequence[Work]:
     work: list[Work] = []
     if objects.stride()[-2:] != (objects.shape[-1], 1):
         work, objects = list(copy_work(room, objects)), room
-    rows = objects.flatten(0, -3) if objects.dim() > 3 else objects.view(-1, *objects.shape[-2:])
+    rows = objects.view(-1, *objects.shape[-2:])
     out, winners = call.out
     return [
         *work,

@@ -70,7 +70,7 @@ class StepPlan:
         self.runner = PolicyExecutor(joint.graph, self.arena, self._parameters)
         self._arguments = Arguments("batch", batch)
         leaves, spec = tree_flatten(batch)
-        fixed = iter(self._batch_inputs())
+        fixed = iter(self.runner.inputs)  # Those of the batch, then the noise.
         self.inputs = tree_unflatten(
             [next(fixed) if isinstance(leaf, Tensor) else leaf for leaf in leaves], spec
         )
@@ -83,11 +83,6 @@ class StepPlan:
     def _parameters(self) -> dict[str, Tensor]:
         known = {**dict(self.policy.named_parameters()), **dict(self.policy.named_buffers())}
         return {name: known[source] for name, source in self.joint.sources.items()}
-
-    def _batch_inputs(self) -> list[Tensor]:
-        noise = {noise.name for noise in self.joint.noise}
-        names = [name for name in self.graph.inputs if name is not None and name not in noise]
-        return [self.runner.tensors[name] for name in names if name not in self.joint.sources]
 
     @property
     def outputs(self) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import math
 import os
 import secrets
 import signal
@@ -43,9 +44,8 @@ LOCAL, AUTO = "local", "auto"
 # Ray keeps the address of the cluster that was started last here, in the temporary folder.
 CURRENT_CLUSTER = "ray/ray_current_cluster"
 TOKEN_HINT = "; if it asks for a token: export RAY_AUTH_MODE=token"
-_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(
-    (0, 0, 0, 4, 0, 0, 0, 0, 0)
-)  # RFC 9113, 3.4
+# The preface of a client and an empty SETTINGS frame: RFC 9113, 3.4.
+_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -239,14 +239,13 @@ class Cluster:
             ConfigError: there is no such cluster, or not enough room in it.
         """
         self.section, self.hosts, self.notes = section, hosts, list[str]()
-        self.cpus = 0
         self._group: Any = None
         self._actors: dict[int, Any] = {}
         self._nodes: dict[int, Machine] = {}  # By host, where hosts follow machines.
         self._starting: dict[Ref, int] = {}
         self._names: dict[int, str] = {}
         self._setup: Ref = None
-        self._synced_s = 0.0
+        self._synced_s = -math.inf
         self._joined = connect(section, max(1, hosts))
         try:
             self._reserve()

@@ -37,18 +37,17 @@ class PackedArray:
     Attributes:
         data: the array; bf16 is stored as int16.
         kind: exact, bf16 or uint8.
-        low, step: (F,) float32, the minimum and the step size of each feature, for uint8.
+        scale: minimum and step size of each feature, (F,) float32 each; only of kind uint8.
     """
 
     data: np.ndarray
     kind: str = "exact"
-    low: np.ndarray | None = None
-    step: np.ndarray | None = None
+    scale: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def nbytes(self) -> int:
         """Number of bytes that travel."""
-        return sum(part.nbytes for part in (self.data, self.low, self.step) if part is not None)
+        return sum(part.nbytes for part in (self.data, *(self.scale or ())))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,11 +115,11 @@ def _quantize(tensor: Tensor) -> PackedArray:
     low = torch.stack([step.amin(0) for step in rows]).amin(0)
     high = torch.stack([step.amax(0) for step in rows]).amax(0)
     width = (high - low) / STEPS
-    divisor = torch.where(width > 0, width, 1.0)
+    divisor = width.clamp_min(torch.finfo(width.dtype).tiny)  # A constant feature has width 0.
     data = torch.empty(rows.shape, dtype=torch.uint8)
     for step, out in zip(rows, data, strict=True):
         out.copy_(((step - low) / divisor).round_())
-    return PackedArray(data.view(tensor.shape).numpy(), "uint8", low.numpy(), width.numpy())
+    return PackedArray(data.view(tensor.shape).numpy(), "uint8", (low.numpy(), width.numpy()))
 
 
 def _tensor(array: np.ndarray) -> Tensor:
@@ -138,12 +137,10 @@ def unpack(part: PackedArray, target: Tensor) -> None:
     tensor = _tensor(part.data).to(target.device)
     if part.kind == "bf16":
         tensor = tensor.view(torch.bfloat16)
-    if part.low is None or part.step is None:
+    if part.scale is None:
         target.copy_(tensor)
         return
-    low, width = (
-        _tensor(x).to(target.device).view(tensor.shape[2:]) for x in (part.low, part.step)
-    )
+    low, width = (_tensor(x).to(target.device).view(tensor.shape[2:]) for x in part.scale)
     # On a CPU single steps stay in the caches; a device needs few launches.
     steps = zip(tensor, target, strict=True) if target.device.type == "cpu" else [(tensor, target)]
     for step, into in steps:

@@ -100,8 +100,6 @@ class SegmentSource:
         self.members: dict[int, Member] = {}
         self.counts = Counts()
         self.version = -1
-        self.seed = 0
-        self._incarnations = 0
         self._seeds: dict[str, int] = {}  # By incarnation.
         self._weights: Ref = None
         self._owner: dict[Ref, int] = {}

@@ -219,7 +219,7 @@ def check(cnn: nn.Module, ranks: int, shape: Sequence[int]) -> None:
 def _peers(team: Team, device: torch.device) -> list[Peer]:
     host, pid, born = this_process()
     mine = torch.zeros(300, dtype=torch.uint8)
-    text = f"{pid} {born!r} {host}".encode()[:300]
+    text = f"{pid} {born!r} {host}".encode()[: len(mine)]
     mine[: len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
     peers = []
     for part in team.gather(mine.to(device)):

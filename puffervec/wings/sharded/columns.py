@@ -43,8 +43,8 @@ def split(width: int, ranks: int) -> tuple[Range, ...]:
         raise WidthError(
             f"a picture of width {width} cannot be split over {ranks} ranks: at most {width} fit"
         )
-    each = -(-width // ranks)
-    if each * (ranks - 1) < width:
+    if as_dtensor(width, ranks):
+        each = -(-width // ranks)
         edges = [min(width, each * rank) for rank in range(ranks + 1)]
     else:
         edges = [rank * (width // ranks) + min(rank, width % ranks) for rank in range(ranks + 1)]
@@ -92,7 +92,7 @@ class Halo:
     Attributes:
         rank: of this plan.
         sends: by rank, the range of this rank's columns that it needs, counted from this rank's
-            first; (0, 0): none.
+            first; empty where it needs none.
         receives: by rank, the number of columns that come from it.
         own: this rank's columns that its outputs need, counted from its first.
         left, right: columns of padding, at the picture's borders only.
@@ -117,8 +117,9 @@ class Halo:
 
 
 def _common(a: Range, b: Range) -> Range:
-    first, end = max(a[0], b[0]), min(a[1], b[1])
-    return (first, end) if first < end else (0, 0)
+    """Return the columns that two ranges share, or an empty range within `b`."""
+    first = min(max(a[0], b[0]), b[1])
+    return first, max(first, min(a[1], b[1]))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -132,18 +133,13 @@ def halos(window: Window, width: int, out_width: int, ranks: int) -> tuple[Halo,
     needs = [_common(span, (0, width)) for span in spans]
     plans = []
     for rank, (begin, end) in enumerate(inputs):
-        sends = []
-        for other, need in enumerate(needs):
-            first, last = _common(need, (begin, end))
-            sends.append(
-                (0, 0) if other == rank or first == last else (first - begin, last - begin)
-            )
+        taken = [_common(need, (begin, end)) for need in needs]
+        sends = [(first - begin, last - begin) for first, last in taken]
+        own, sends[rank] = sends[rank], (0, 0)
         receives = []
         for other, part in enumerate(inputs):
             first, last = _common(needs[rank], part)
             receives.append(0 if other == rank else last - first)
-        first, last = _common(needs[rank], (begin, end))
-        own = (first - begin, last - begin) if first < last else (0, 0)
         left = min(max(0, -spans[rank][0]), spans[rank][1] - spans[rank][0])
         right = spans[rank][1] - spans[rank][0] - left - (needs[rank][1] - needs[rank][0])
         plans.append(Halo(rank, tuple(sends), tuple(receives), own, left, right))

@@ -197,7 +197,7 @@ def windowed(
 
 
 def _receive(halo: Halo, team: Team, x: Tensor) -> list[Tensor | None]:
-    parts = [x[..., first:end] if end > first else None for first, end in halo.sends]
+    parts = [x[..., first:end] for first, end in halo.sends]
     shapes = [(*x.shape[:-1], count) if count else None for count in halo.receives]
     return team.swap(parts, shapes, x)
 
@@ -227,7 +227,7 @@ def _return_grads(halo: Halo, team: Team, x: Tensor, grad: Tensor | None, messag
     if not message:
         return total
     outgoing = [part if count else None for part, count in zip(parts, halo.receives, strict=True)]
-    shapes = [(*x.shape[:-1], end - first) if end > first else None for first, end in halo.sends]
+    shapes = [(*x.shape[:-1], end - first) for first, end in halo.sends]
     for (first, end), part in zip(halo.sends, team.swap(outgoing, shapes, grad), strict=True):
         if part is not None:
             total[..., first:end] += part

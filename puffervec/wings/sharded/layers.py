@@ -152,12 +152,12 @@ def avg_pool2d(
         pair(padding),
     )
     out_width = out_size(x.width, kernel[1], step[1], pad[1])
-    counted = count_include_pad or divisor_override is not None or pad == (0, 0)
+    counted = count_include_pad or divisor_override is not None
     layer = AveragePool(kernel, step, pad[0], divisor_override if counted else 1)
     means = windowed(layer, Window(kernel[1], step[1], pad[1]), x.width, out_width, team, x.tensor)
     if not counted:
         first, end = split(out_width, team.size)[team.rank]
-        ones = means.new_ones(1, 1, x.tensor.shape[2], x.width)
+        ones = means.new_ones(1, x.tensor.shape[2], x.width)
         means = (
             means
             / nn.functional.avg_pool2d(ones, kernel, step, pad, divisor_override=1)[..., first:end]

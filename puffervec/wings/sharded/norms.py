@@ -139,11 +139,8 @@ def _update_statistics(
     layer: nn.BatchNorm2d, mean: Tensor, variance: Tensor, team: Team, own: int
 ) -> None:
     (count,) = team.add_up([mean.new_tensor([own])])
-    assert (
-        layer.running_mean is not None
-        and layer.running_var is not None
-        and layer.num_batches_tracked is not None
-    )
+    assert layer.running_mean is not None and layer.running_var is not None
+    assert layer.num_batches_tracked is not None
     layer.num_batches_tracked.add_(1)
     share = 1.0 / float(layer.num_batches_tracked) if layer.momentum is None else layer.momentum
     layer.running_mean.lerp_(mean.to(layer.running_mean.dtype), share)

@@ -151,16 +151,15 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, columns: Tensor, dim: int, width: int, team: Team) -> Tensor:
         ranges = split(width, team.size)
-        most = max(end - first for first, end in ranges)
-        first, end = ranges[team.rank]
-        ctx.dim, ctx.own = dim, (first, end - first)
+        sizes = [end - first for first, end in ranges]
+        ctx.dim, ctx.own = dim, (ranges[team.rank][0], sizes[team.rank])
         shape = list(columns.shape)
-        shape[dim] = most
+        shape[dim] = max(sizes)
         room = columns.new_zeros(shape)  # Messages of one size.
-        room.narrow(dim, 0, end - first).copy_(columns)
+        room.narrow(dim, 0, sizes[team.rank]).copy_(columns)
         parts = team.gather(room)
         return torch.cat(
-            [part.narrow(dim, 0, b - a) for part, (a, b) in zip(parts, ranges, strict=True)], dim
+            [part.narrow(dim, 0, size) for part, size in zip(parts, sizes, strict=True)], dim
         )
 
     @staticmethod

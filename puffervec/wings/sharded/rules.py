@@ -71,7 +71,7 @@ Rule = Callable[..., Value]
 
 
 def _picture(x: Columns) -> Columns:
-    if x.tensor.dim() != 4 or x.dim != 3:
+    if x.dim != 3:  # Only pictures have columns there.
         raise CannotShard(
             f"takes (N, C, H, W) with the columns last, not {tuple(x.shape)} with the columns at "
             f"axis {x.dim}"
@@ -224,7 +224,7 @@ def _permute(run: Pass, x: Columns, *dims: Any) -> Columns:
 def _cat(run: Pass, tensors: Sequence[Any], dim: int = 0) -> Columns:
     if not all(isinstance(part, Columns) for part in tensors):
         raise CannotShard("whole tensors with columns")
-    lead = tensors[0]
+    lead, *_ = tensors
     if dim % lead.tensor.dim() in (0, lead.dim):
         raise CannotShard(f"concatenates pictures along axis {dim}")
     joined: Columns = lead.of(torch.cat([_match(lead, part) for part in tensors], dim))
@@ -238,23 +238,19 @@ def _apply_mask(run: Pass, x: Columns, shape: Sequence[int], draw: Callable[[], 
     """Multiply by a mask of this shape, of all columns, which rank 0 draws as one process would."""
     team = run.region.team
     mask = team.broadcast(draw() if team.rank == 0 else x.tensor.new_empty(shape))
-    if mask.shape[x.dim] > 1:
+    if mask.shape[x.dim] != 1:
         first, end = split(x.width, team.size)[team.rank]
         mask = mask.narrow(x.dim, first, end - first)
     return x.of(x.tensor * mask)
 
 
-def _dropout(
-    run: Pass, x: Columns, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Columns:
+def _dropout(run: Pass, x: Columns, p: float, training: bool, inplace: bool = False) -> Columns:
     if not (training and p):
         return x
     return _apply_mask(run, x, x.shape, lambda: F.dropout(x.tensor.new_ones(x.shape), p))
 
 
-def _dropout2d(
-    run: Pass, x: Columns, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Columns:
+def _dropout2d(run: Pass, x: Columns, p: float, training: bool, inplace: bool = False) -> Columns:
     if not (training and p):
         return x
     shape = (*_picture(x).shape[:2], 1, 1)

@@ -35,8 +35,9 @@ class Team:
             group: its rank 0 has the first columns.
             peers: its processes by rank, so that errors can name a lost one.
         """
-        self.group, self.peers = group, tuple(peers)
+        self.group = group
         self.rank, self.size = (0, 1) if group is None else (group.rank(), group.size())
+        self._others = tuple(peers) or self.size
 
     def swap(
         self, parts: Sequence[Tensor | None], shapes: Sequence[Shape | None], like: Tensor
@@ -54,7 +55,7 @@ class Team:
         flat = [like.new_empty(0) if part is None else part.reshape(-1) for part in parts]
         counts = [0 if shape is None else math.prod(shape) for shape in shapes]
         received = like.new_empty(sum(counts))
-        with with_others("exchanging columns", self.rank, self.peers or self.size):
+        with with_others("exchanging columns", self.rank, self._others):
             # As bytes, so that every dtype can cross.
             self.group.alltoall_base(
                 received.view(torch.uint8),
@@ -73,7 +74,7 @@ class Team:
         if self.group is None:
             return list(tensors)
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        with with_others("adding up", self.rank, self.peers or self.size):
+        with with_others("adding up", self.rank, self._others):
             self.group.allreduce([flat]).wait()
         parts = torch.split(flat, [tensor.numel() for tensor in tensors])
         return [part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
@@ -84,7 +85,7 @@ class Team:
             return [tensor]
         mine = tensor.contiguous()
         parts = [torch.empty_like(mine) for _ in range(self.size)]
-        with with_others("gathering", self.rank, self.peers or self.size):
+        with with_others("gathering", self.rank, self._others):
             self.group.allgather([parts], [mine]).wait()
         return parts
 
@@ -93,7 +94,7 @@ class Team:
         if self.group is None:
             return tensor
         result = tensor.contiguous()
-        with with_others("receiving from rank 0", self.rank, self.peers or self.size):
+        with with_others("receiving from rank 0", self.rank, self._others):
             # torch treats a bare tensor as a list if it can, and a scalar has no length. So pass a
             # list, and a flat tensor.
             self.group.broadcast([result.view(-1)]).wait()

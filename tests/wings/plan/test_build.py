@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn import functional as F
 
 from puffervec.wings.plan.build import PlanError, from_graph
 from puffervec.wings.plan.tracing import trace
@@ -54,6 +55,7 @@ def test_states_that_change_places_are_copied_first() -> None:
     )
     assert sorted(graph.carried.values()) == ["a_1", "b_1"]
     assert all(graph.root(name).name not in ("a_1", "b_1") for name in graph.carried)
+    assert [node.workspace_bytes for node in graph.nodes] == [0, 0]
 
 
 def test_other_writes_are_refused_with_their_place() -> None:
@@ -62,6 +64,42 @@ def test_other_writes_are_refused_with_their_place() -> None:
 
     with pytest.raises(PlanError, match=r"aten\.mul_\.Tensor writes to its inputs"):
         traced(function, torch.randn(2))
+    with pytest.raises(PlanError, match=r"aten\.copy_\.default writes to its inputs"):
+        traced(lambda x: (x + 1).copy_(x), torch.randn(2))
+
+
+@pytest.mark.parametrize("value", [3.0, []], ids=["a number", "nothing"])
+def test_operations_that_return_no_tensors_are_refused(value: object) -> None:
+    graph = fx.Graph()
+    given = graph.placeholder("x")
+    odd = graph.call_function(torch.ops.aten.sum.default, (given,))
+    given.meta["val"], odd.meta["val"] = torch.zeros(2), value
+    graph.output((odd,))
+    with pytest.raises(PlanError, match="does not return tensors"):
+        from_graph(fx.GraphModule(nn.Module(), graph))
+
+
+def test_layouts_without_gaps_are_kept_and_others_are_put_in_order() -> None:
+    def strides(x: Tensor) -> list[tuple[int, ...]]:
+        graph = traced(lambda x: x + 1, x)
+        return [tensor.stride for tensor in graph.tensors.values()]
+
+    assert strides(torch.randn(3, 2).t()) == [(1, 2)] * 2
+    assert strides(torch.randn(3, 6)[:, ::2])[0] == (3, 1)
+    assert strides(torch.randn(3, 1).expand(3, 4))[0] == (4, 1)
+
+
+def test_an_input_that_is_an_output_stays_an_input() -> None:
+    graph = traced(lambda x: (x, x * 2), torch.randn(2))
+    given, doubled = (graph.tensors[name] for name in graph.output_names())
+    assert (given.kind, given.first, doubled.kind) == ("input", 0, "output")
+
+
+def test_workspace_is_needed_at_the_step_of_its_node_alone() -> None:
+    graph = traced(lambda x: F.layer_norm(x.t(), (5,)) + 1, torch.randn(5, 6))
+    ((step, node),) = [(s, n) for s, n in enumerate(graph.nodes, start=1) if n.workspace]
+    (space,) = (graph.tensors[name] for name in node.workspace)
+    assert (space.first, space.last) == (step, step) and node.workspace_bytes == 5 * 6 * 4
 
 
 def test_sizes_that_are_not_fixed_are_refused() -> None:
@@ -83,6 +121,8 @@ class Odd(nn.Module):
 
 
 def test_an_operation_without_a_rule_is_named_with_its_place() -> None:
-    (node,) = trace(Odd(), (torch.randn(2, 2),)).graph.unplanned
+    graph = trace(Odd(), (torch.randn(2, 2),)).graph
+    assert any(node.place.startswith("inner.0, ") for node in graph.nodes)
+    (node,) = graph.unplanned
     assert str(node.op) == "aten.sort.default"
     assert "test_build.py" in node.place and "self.inner(x).sort().values" in node.place

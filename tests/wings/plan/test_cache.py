@@ -14,7 +14,8 @@ from torch.utils._pytree import tree_map
 
 from puffervec.train.policies.pool import Pool
 from puffervec.wings.plan.build import PlanError
-from puffervec.wings.plan.cache import PlanCache, acting
+from puffervec.wings.plan.cache import PlanCache, acting, without_graphs
+from puffervec.wings.plan.policy import MODES
 from tests.wings.plan.policies import make
 
 
@@ -24,7 +25,7 @@ def first(args: Any, rows: int) -> Any:
 
 def test_batches_go_through_few_plans_and_come_out_as_from_the_policy() -> None:
     policy, args = make("mingru", 16)
-    cache = PlanCache(policy, "eager")
+    cache, counts = PlanCache(policy, "eager"), []
     for rows in (16, 13, 8, 7, 5, 16, 3):
         given = first(args, rows)
         kept = tree_map(torch.clone, given[:3])
@@ -36,6 +37,8 @@ def test_batches_go_through_few_plans_and_come_out_as_from_the_policy() -> None:
         assert all(torch.equal(a, b) for a, b in zip(kept[1], given[1], strict=True)), (
             "the caller's state stays"
         )
+        counts.append(len(cache.plans))
+    assert counts == [1, 1, 1, 2, 2, 2, 3]
     sizes = {len(plan.inputs[0]): plan.nbytes for plan in cache.plans}
     assert sorted(sizes) == [4, 8, 16] and cache.nbytes == sum(sizes.values())
     lines = cache.describe().splitlines()
@@ -51,6 +54,17 @@ def test_plans_that_are_not_used_go() -> None:
     for rows in (2, 8, 32, 64):
         cache(*first(args, rows))
     assert [len(plan.inputs[0]) for plan in cache.plans] == [32, 64]
+    cache = PlanCache(policy, "eager")
+    for rows in range(1, 10):
+        cache(*first(args, rows))
+    assert [len(plan.inputs[0]) for plan in cache.plans] == list(range(2, 10))
+
+
+def test_a_plan_in_use_gets_a_twin() -> None:
+    policy, args = make("mlp", 8)
+    cache = PlanCache(policy, "eager")
+    (key, plan), (other_key, twin) = (cache._acquire(args, 8) for _ in range(2))
+    assert plan is not twin and cache.plans == [plan, twin] and key == other_key
 
 
 @pytest.mark.slow
@@ -93,6 +107,8 @@ def test_observations_are_matched_by_field() -> None:
     for (heads,), value, _ in results:
         assert torch.equal(heads, a + 2 * b) and torch.equal(value, (a - b)[:, 0])
     assert len(cache.plans) == 1
+    wide = torch.ones(4, 5)
+    assert torch.equal(cache({"a": wide, "b": wide})[0][0], 3 * wide) and len(cache.plans) == 2
 
 
 def test_all_arguments_have_the_same_number_of_rows() -> None:
@@ -124,3 +140,8 @@ def test_what_needs_no_plan_acts_itself() -> None:
     policy, _ = make("mlp", 2)
     pool = Pool([policy], 1, 0)
     assert acting(policy, "eager") is policy and acting(pool, "arena") is pool
+    modes = {mode: without_graphs(mode) for mode in MODES}
+    assert {mode: without for mode, without in modes.items() if mode != without} == {
+        "cudagraph": "eager",
+        "compile+cudagraph": "compile",
+    }

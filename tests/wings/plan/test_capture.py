@@ -7,11 +7,14 @@ on a GPU; and real ones.
 from __future__ import annotations
 
 from collections.abc import Callable
+from unittest import mock
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
+from puffervec.train.device.graphs import WARM_UPS
 from puffervec.wings import plan
 from puffervec.wings.plan.capture import CapturedRunner, CaptureError, Watch
 from puffervec.wings.plan.policy import ModuleRunner
@@ -26,6 +29,10 @@ FAULTS: dict[str, tuple[Callable[[Tensor], object], str]] = {
         lambda x: aten._to_copy.default(HOST, device=x.device),
         "copies from pageable memory",
     ),
+    "copies from pageable memory without waiting": (
+        lambda x: aten._to_copy.default(HOST, device=x.device, non_blocking=True),
+        "copies from pageable memory",
+    ),
     "takes a tensor to the host": (
         lambda x: aten._to_copy.default(x, device=HOST.device),
         "crosses to or from the host",
@@ -34,6 +41,7 @@ FAULTS: dict[str, tuple[Callable[[Tensor], object], str]] = {
         lambda x: (torch.zeros(3, device="cpu"), x)[1],
         "allocates on the host",
     ),
+    "computes on the host": (lambda x: (HOST + 1, x)[1], "allocates on the host"),
 }
 
 
@@ -54,15 +62,50 @@ def test_what_a_graph_cannot_hold_names_the_line(name: str) -> None:
 def test_work_on_the_device_passes_and_is_recorded() -> None:
     before = Graph.replays
     with fake_cuda() as device:
+        with Watch():
+            torch.ones(3) * torch.tensor(2.0, device="cpu")
         net = nn.Linear(3, 2)
         captured = CapturedRunner(ModuleRunner(net, (torch.ones(4, 3),), None), device)
         captured.run()
     assert Graph.replays == before + 2 and captured.nbytes == 4 * 3 * 4 + 4 * 2 * 4
 
 
+class Adds(nn.Module):
+    def forward(self, x: Tensor, total: Tensor, extra: None) -> tuple[Tensor, Tensor]:
+        return x, total + x
+
+
+def test_the_inputs_have_their_values_after_the_recording() -> None:
+    given = torch.ones(2), torch.full((2,), 5.0), None
+    runner = ModuleRunner(Adds(), given, (1, 1))
+    with mock.patch("puffervec.wings.plan.capture.Recorded") as recorded:
+        recorded.return_value.play = runner.run
+        captured = CapturedRunner(runner, torch.device("cpu"), watch=False)
+    x, total, extra = captured.inputs
+    assert x is not None and total is not None and extra is None
+    assert torch.equal(x, given[0]) and torch.equal(total, given[1])
+    captured.run()
+    assert total.tolist() == [6.0] * 2
+
+
 class Reads(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x * len(aten.nonzero.default(x))
+
+
+@pytest.mark.parametrize("watch", [False, True])
+def test_the_first_run_is_watched_if_any(watch: bool) -> None:
+    """torch.compile reads in its first run; what reads in later ones fails in the recording."""
+    runs: list[bool] = []
+
+    def play() -> None:
+        runs.append(isinstance(_get_current_dispatch_mode(), Watch))
+
+    runner = ModuleRunner(nn.Identity(), (torch.ones(2),), None)
+    with mock.patch("puffervec.wings.plan.capture.Recorded") as recorded:
+        recorded.return_value.play = play
+        CapturedRunner(runner, torch.device("cpu"), watch)
+    assert runs == [watch] + [False] * WARM_UPS
 
 
 def test_a_module_that_reads_is_refused() -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from puffervec.wings.plan.arena import ALIGNMENT
 from puffervec.wings.plan.build import PlanError
 from puffervec.wings.plan.executor import PolicyExecutor
 from puffervec.wings.plan.ir import PARAMETER
@@ -80,6 +81,22 @@ def test_parameters_are_read_where_they_stand_also_after_a_move() -> None:
     assert results(made, torch.full((3,), 2.0))[0].tolist() == [4.0] * 3
     weight.data = torch.full((3,), 5.0)
     assert results(made, torch.full((3,), 2.0))[0].tolist() == [10.0] * 3
+
+
+def test_views_of_a_parameter_that_is_a_part_of_another_tensor() -> None:
+    weight = torch.arange(10.0)[4:].view(2, 3)
+    graph, arena = planned(
+        lambda w, x: w.view(-1)[2:5] * x, weight, torch.ones(3), kinds={"w_1": PARAMETER}
+    )
+    made = PolicyExecutor(graph, arena, lambda: {"w_1": weight})
+    assert results(made, torch.full((3,), 2.0))[0].tolist() == [12.0, 14.0, 16.0]
+    held = graph.tensors["w_1"]
+    assert (held.buffer, held.offset) == ("", -1), "it has no place in the arena"
+
+
+def test_buffers_are_aligned() -> None:
+    made = executor(lambda x: (x.double() * 2, x > 0), torch.randn(3))
+    assert all(raw.data_ptr() % ALIGNMENT == 0 for raw in made.buffers.values())
 
 
 def test_a_parameter_is_replaced_by_each_run_and_not_by_binding() -> None:

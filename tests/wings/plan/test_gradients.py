@@ -73,7 +73,20 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
         recurrence_grad,
         (draw(4, 2, 3), draw(4, 2, 3), draw(4, 2, 3), draw(2, 3)),
     ),
+    "embedding": (
+        lambda g, i: aten.embedding_dense_backward(g, i, 5, -1, False),
+        (draw(2, 4, 3), torch.tensor([[0, 1, 1, 3], [4, 0, 1, 1]])),
+    ),
+    "embedding with padding": (
+        lambda g, i: aten.embedding_dense_backward(g, i, 5, 0, False),
+        (draw(2, 4, 3), torch.tensor([[0, 1, 1, 3], [4, 0, 1, 1]])),
+    ),
+    "copy": (lambda x, y: aten.copy.default(x, y.t()) + 1, (draw(2, 3), draw(3, 2))),
     "sets": (sets, SETS),
+    "sets in another order": (
+        lambda x, first, second: sets(x.transpose(1, 2), first, second),
+        (draw(5, 4, 3), *SETS[1:]),
+    ),
     "sets, backward": (sets_grad, (draw(5, WIDTH), *SETS)),
 }
 

@@ -8,7 +8,7 @@ import json
 
 import torch
 
-from puffervec.wings.plan.ir import Ref, TensorDesc, refs, substitute
+from puffervec.wings.plan.ir import Node, Ref, TensorDesc, refs, substitute
 from tests.wings.plan.graphs import planned
 
 
@@ -24,6 +24,16 @@ def test_bytes_of_a_tensor_count_its_gaps() -> None:
         40,
         0,
     ]
+
+
+def test_arguments_of_an_operation_without_a_schema_are_numbered() -> None:
+    assert Node("n", len, ((Ref("a"), 3), {}), ("a",), ("n",)).attrs == {"1": 3}
+
+
+def test_what_no_step_reads_has_no_last_step() -> None:
+    graph, _ = planned(lambda x: x.max(1).values, torch.randn(2, 3))
+    values, indices = (graph.tensors[name] for name in graph.nodes[0].outputs)
+    assert (values.last, indices.last) == (graph.end, -1)
 
 
 def test_refs_are_found_and_substitute_in_nested_arguments() -> None:
@@ -51,4 +61,6 @@ def test_a_graph_is_json() -> None:
         and tensors["cat"]["dtype"] == "float32"
     )
     assert (tensors["mul"]["first"], tensors["mul"]["last"]) == (1, 2)
+    given = tensors[found["inputs"][0]]
+    assert (given["first"], given["last"]) == (0, 2)
     assert tensors["amax"]["kind"] == "output" and tensors["amax"]["last"] == graph.end

@@ -14,9 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from puffervec.wings.plan.build import PlanError
 from tests.wings.plan.graphs import executor, results
 from tests.wings.plan.memory import allocations
 
+aten = torch.ops.aten
 X, Y, V = torch.randn(5, 6), torch.rand(5, 6) + 0.5, torch.randn(6)
 PICTURES = torch.randn(2, 4, 9, 8)
 WHOLE = torch.arange(30).view(5, 6) % 5
@@ -48,7 +50,7 @@ SAME: dict[str, Callable[..., Any]] = {
     "linear": lambda x, y: F.linear(x, y[:, :6], y[:, 0]),
     "batches": lambda x, y: torch.bmm(x.view(1, 5, 6), y.t().unsqueeze(0)),
     "cat": lambda x, y: torch.cat([x, y], -1),
-    "stack": lambda x, y: torch.stack([x, y]),
+    "stack": lambda x, y: (torch.stack([x, y]), torch.stack([x, y], 2)),
     "any": lambda x, y: (x > 1).any(-1, keepdim=True),
     "amax": lambda x, y: x.amax(-1),
     "sum": lambda x, y: (x.sum(0), x.sum()),
@@ -63,8 +65,23 @@ SAME: dict[str, Callable[..., Any]] = {
         torch.full((2, 3), 7.0),
         torch.zeros_like(x) + torch.ones(5, 1),
         torch.arange(2, 8, 2),
+        torch.arange(3),
+    ),
+    "constants like another tensor": lambda x, y: (
+        x.new_full((2,), 3.0),
+        x.new_zeros(3),
+        x.new_ones(3, 2),
+        torch.full_like(x, 5.0),
+        aten.scalar_tensor.default(2.0),
+    ),
+    "overloads for numbers": lambda x, y: (
+        aten.add.Scalar(x, 3, 2),
+        aten.sub.Scalar(x, 3),
+        aten.mul.Scalar(x, 3),
+        aten.div.Scalar(x, 3),
     ),
     "pad": lambda x, y: F.pad(x, (1, 2, -1, 3), value=2.0),
+    "pad with zeros, and cut": lambda x, y: F.pad(x, (2, -1, -2, 1)),
     "repeat": lambda x, y: x.repeat(2, 1, 3),
     "tile": lambda x, y: x.repeat(1, 2),
     "large transposed copy": lambda x, y: x.repeat(20, 20).t().contiguous(),
@@ -87,6 +104,7 @@ ROUNDED: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "average": (lambda x: (F.avg_pool2d(x, 2), F.adaptive_avg_pool2d(x, 1)), (PICTURES,)),
     "most": (lambda x: F.max_pool2d(x, 3, 2, 1), (PICTURES,)),
     "embedding": (lambda i, w: F.embedding(i, w), (WHOLE, X)),
+    "embedding with padding": (lambda i, w: F.embedding(i, w, padding_idx=1), (WHOLE, X)),
     "gather": (lambda x, i: x.gather(1, i), (X, WHOLE)),
     "select": (lambda x, i: x.index_select(0, i[0]), (X, WHOLE)),
     "padded convolution": (
@@ -107,6 +125,12 @@ ROUNDED: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     ),
     "double convolution": (
         lambda x, w: F.conv2d(x.double(), w.view(10, 4, 3, 1).double()),
+        (PICTURES, torch.randn(120)),
+    ),
+    "double convolution in groups": (
+        lambda x, w: F.conv2d(
+            x.double(), w.view(6, 2, 5, 2).double(), V.double(), (1, 2), (0, 1), groups=2
+        ),
         (PICTURES, torch.randn(120)),
     ),
 }
@@ -137,3 +161,16 @@ def test_the_numbers_are_torchs_own(name: str) -> None:
         ):
             torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
     assert allocations(made.run) == []
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: F.conv1d(x.view(2, 4, 72), w.view(10, 4, 3)),
+        lambda x, w: F.conv_transpose2d(x, w.view(4, 5, 3, 2)),
+    ],
+    ids=["1D", "transposed"],
+)
+def test_other_convolutions_are_refused(function: Callable[..., Any]) -> None:
+    with pytest.raises(PlanError, match="only 2D convolutions have a rule, and no transposed ones"):
+        executor(function, PICTURES, torch.randn(120))

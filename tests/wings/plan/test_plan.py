@@ -25,7 +25,7 @@ def test_of_an_env(
                 "plan",
                 "cartpole",
                 "--batch",
-                "7",
+                "1",
                 "--policy.hidden",
                 "16",
                 "16",
@@ -37,7 +37,7 @@ def test_of_an_env(
     )
     out = capsys.readouterr().out
     assert (
-        "policy default: MLPPolicy, 7 rows" in out
+        "policy default: MLPPolicy, 1 rows" in out
         and "aten.addmm.default" in out
         and "bound of live bytes" in out
     )
@@ -59,6 +59,7 @@ def test_of_a_run_as_json(small: Any, capsys: pytest.CaptureFixture[str]) -> Non
         set(found) == {"a", "b"}
         and found["a"]["arena"]["bytes"] >= found["a"]["arena"]["bound"] > 0
     )
+    assert any(tensor["shape"][:1] == [64] for tensor in found["a"]["tensors"])
     assert {file.name for file in folder.glob("*.svg")} == {"plan-a.svg", "plan-b.svg"}
 
 
@@ -66,6 +67,7 @@ def test_of_a_run_as_json(small: Any, capsys: pytest.CaptureFixture[str]) -> Non
     ("args", "words"),
     [
         (["cartpole", "--out", "nowhere/plan.svg"], "the name must end in .svg"),
+        (["cartpole", "--out", "plan.png"], "the name must end in .svg"),
         (["cartpole", "--batch", "0"], "--batch"),
         (["cartpole", "--fast"], "--fast"),
     ],

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import nullcontext
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,10 @@ from puffervec.train import TrainConfig
 from puffervec.train.config.target import env_spec
 from puffervec.train.policies.mapping import policy_rows
 from puffervec.wings import plan
+from puffervec.wings.plan import policy as policy_module
+from puffervec.wings.plan.check import example_arguments
 from puffervec.wings.plan.door import check_plans, planned_calls
+from puffervec.wings.plan.policy import ModuleRunner, difference
 from tests.wings.plan.memory import allocations
 from tests.wings.plan.policies import KINDS, make
 
@@ -61,6 +66,102 @@ def test_graphs_of_cuda_need_a_gpu(mode: str) -> None:
     rows = policy_rows(env_spec(config), config)
     with pytest.raises(ConfigError, match="it needs a GPU, train.device is cpu"):
         check_plans(rows, {}, torch.device("cpu"))
+
+
+@pytest.mark.slow
+def test_policies_of_envs_that_forbid_actions_can_be_planned() -> None:
+    config = TrainConfig.of("probe", env={"mode": 1}, train={"plan": "arena"})
+    rows = policy_rows(env_spec(config), config)
+    check_plans(rows, {}, torch.device("cpu"))
+    masks = {
+        own.group.action_mask_size: example_arguments(own, own.build(), 3)[3]
+        for own in rows.values()
+    }
+    assert masks.pop(0) is None
+    ((size, mask),) = masks.items()
+    assert mask.tolist() == [[1] * size] * 3
+
+
+@pytest.mark.parametrize("missing", ["", "no compiler"])
+def test_mode_compile_needs_a_compiler(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    monkeypatch.setattr("puffervec.wings.plan.check.missing_compiler", lambda device: missing)
+    config = TrainConfig.of("cartpole", train={"plan": "compile"})
+    rows = policy_rows(env_spec(config), config)
+    with pytest.raises(ConfigError, match="no compiler") if missing else nullcontext():
+        check_plans(rows, {}, torch.device("cpu"))
+
+
+@pytest.mark.parametrize(("mode", "watch"), [("cudagraph", True), ("compile+cudagraph", False)])
+def test_all_but_compiled_modules_are_watched_as_they_are_recorded(
+    monkeypatch: pytest.MonkeyPatch, mode: str, watch: bool
+) -> None:
+    watched: list[bool] = []
+
+    def record(runner: Any, device: torch.device, watch: bool) -> Any:
+        watched.append(watch)
+        return runner
+
+    module, args = nn.Identity(), (torch.zeros(2),)
+    runner = ModuleRunner(module, args, None)
+    monkeypatch.setattr(policy_module, "CapturedRunner", record)
+    monkeypatch.setattr(policy_module, "_device", lambda args: torch.device("cuda"))
+    monkeypatch.setattr(plan.PolicyPlan, "_compile", lambda plan, args: runner)
+    plan.compile_policy(module, args, mode)
+    assert watched == [watch]
+
+
+def test_an_error_of_torchs_compiler_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any, **settings: Any) -> None:
+        raise RuntimeError("one\ntwo")
+
+    monkeypatch.setattr(torch, "compile", fail)
+    with pytest.raises(plan.PlanError, match="torch.compile failed: RuntimeError: one$"):
+        plan.compile_policy(nn.Identity(), torch.zeros(2), "compile")
+
+
+class Sides(nn.Module):
+    """Returns its input in some dtypes, and what is no tensor."""
+
+    def __init__(self, *dtypes: torch.dtype) -> None:
+        super().__init__()
+        self.dtypes = dtypes
+
+    def forward(self, x: Tensor) -> tuple[Any, ...]:
+        return *(x.to(dtype) for dtype in self.dtypes), None
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "tolerance"),
+    [
+        ((torch.float64,), 1e-10),
+        ((torch.bool, torch.float32, torch.float64), 1e-5),
+        ((torch.float16,), 1e-2),
+        ((torch.bfloat16,), 3e-2),
+        ((torch.int64,), 0.0),
+        ((), 0.0),
+    ],
+    ids=str,
+)
+def test_the_tolerance_is_that_of_the_coarsest_output(
+    dtypes: tuple[torch.dtype, ...], tolerance: float
+) -> None:
+    made = plan.compile_policy(Sides(*dtypes), torch.ones(2), "eager")
+    assert made.tolerance == tolerance and made.exact
+    again = plan.compile_policy(Sides(*dtypes), torch.ones(2), "eager", tolerance=0.0)
+    assert again.difference == 0.0
+
+
+def test_differences_are_relative_to_numbers_above_1() -> None:
+    nan = float("nan")
+    for a, b, wanted in (
+        ([], [], 0.0),
+        ([4.0], [2.0], 0.5),
+        ([1.0, 0.25, 8.0], [1.0, 0.5, 8.0], 0.25),
+        ([nan, 1.0], [nan, 3.0], 2.0),
+        ([nan], [nan], 0.0),
+    ):
+        assert difference(torch.tensor(a), torch.tensor(b)) == wanted
+    assert isnan(difference(torch.tensor([nan]), torch.tensor([1.0])))
 
 
 def test_an_ablation_gets_a_call_of_each_planned_mode() -> None:

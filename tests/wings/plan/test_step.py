@@ -164,7 +164,7 @@ def test_saved_activations_and_gradients_have_lifetimes() -> None:
 
 
 def test_gradients_are_clipped_to_a_norm_over_all() -> None:
-    policy = net()
+    policy = nn.Linear(4, 1, bias=False)
     made = plan.compile_step(
         policy, squares, torch.optim.SGD(policy.parameters(), 0.0), (X, Y), max_grad_norm=1e-3
     )
@@ -275,7 +275,7 @@ def test_dropout_draws_anew_in_each_run_from_the_generator() -> None:
 @pytest.mark.slow
 def test_a_batch_may_hold_what_the_loss_does_not_use() -> None:
     policy = net(nn.Dropout(0.5))
-    batch = {"x": X, "unused": torch.zeros(3), "y": Y}
+    batch = {"x": X, "unused": torch.zeros(3), "y": Y, "number": 1.5}
 
     def loss(policy: nn.Module, batch: dict[str, Tensor]) -> Tensor:
         return squares(policy, (batch["x"], batch["y"]))
@@ -290,7 +290,7 @@ def test_a_batch_may_hold_what_the_loss_does_not_use() -> None:
         )
         for function, given in ((loss, batch), (squares, (X, Y)))
     )
-    assert float(made(batch)) == float(wanted((X, Y)))
+    assert float(made({**batch, "number": float("1.5")})) == float(wanted((X, Y)))
 
 
 @pytest.mark.slow
@@ -395,3 +395,7 @@ def test_numbers_that_differ_from_eager_are_an_error() -> None:
         plan.compile_step(
             policy, squares, torch.optim.SGD(policy.parameters(), 0.1), (X, Y), tolerance=-1.0
         )
+    optimizer = torch.optim.SGD(policy.parameters(), 0.1)
+    away = plan.compile_step(policy, squares, optimizer, (X, Y)).difference
+    again = plan.compile_step(policy, squares, optimizer, (X, Y), tolerance=away)
+    assert again.difference == away > 0

@@ -64,8 +64,8 @@ def test_a_state_must_be_replaced_by_as_many_tensors() -> None:
         PlanError, match="output 0 has 2 tensors, argument 0, which it is to replace, has 1"
     ):
         trace(Two(), (torch.ones(2),), carry=(0, 0))
-    with pytest.raises(PlanError, match="output 3 does not exist"):
-        trace(Two(), (torch.ones(2),), carry=(0, 3))
+    with pytest.raises(PlanError, match="output 2 does not exist"):
+        trace(Two(), (torch.ones(2),), carry=(0, 2))
 
 
 class Largest(nn.Module):

@@ -19,6 +19,7 @@ pytest.importorskip("ray")
 
 from puffervec.errors import ConfigError, PuffervecError  # noqa: E402
 from puffervec.train import TrainConfig  # noqa: E402
+from puffervec.train.device.ranks import GroupRanks  # noqa: E402
 from puffervec.wings.ray import (
     RayTrainer,  # noqa: E402
     cluster,  # noqa: E402
@@ -27,6 +28,7 @@ from puffervec.wings.ray import (
 from puffervec.wings.ray.host import Failure, Host, HostInfo, HostSetup, Request, load_weights  # noqa: E402
 from puffervec.wings.ray.segment import Segment, store_segment  # noqa: E402
 from puffervec.wings.ray.source import Answer, Ref  # noqa: E402
+from tests.train.gangs import all_well  # noqa: E402
 
 Small = Callable[..., TrainConfig]
 
@@ -39,16 +41,12 @@ class Rooms:
         poll_started.
         coming: (host, answer) of those that are not ready yet, or None for a look in vain.
         gone: hosts that the next sync loses.
-        calls: looks for hosts that have become ready.
+        looks: for hosts that have become ready: how long each may wait, in seconds.
     """
 
     def __init__(self, section: Any, hosts: int) -> None:
-        self.section, self.hosts, self.notes, self.calls = (
-            section,
-            hosts,
-            ["a note of the cluster"],
-            0,
-        )
+        self.section, self.hosts, self.notes = section, hosts, ["a note of the cluster"]
+        self.looks: list[float] = []
         self.setup: HostSetup
         self.alive: dict[int, Host] = {}
         self.stored: list[bytes] = []
@@ -72,7 +70,7 @@ class Rooms:
         return gone
 
     def poll_started(self, timeout_s: float) -> list[tuple[int, HostInfo | Failure]]:
-        self.calls += 1
+        self.looks.append(timeout_s)
         found = self.coming.pop(0) if self.coming else None
         return [] if found is None else [found]
 
@@ -202,6 +200,7 @@ def test_hosts_are_told_how_observations_travel(
     with RayTrainer(config) as trainer:
         setup = trainer.cluster.setup
         assert (setup.observations, setup.bf16) == (sent, precision == "bf16")
+        assert setup.cpus == 0, "the cluster sets them"
         own = setup.config
         assert (own.ray.address, own.train.device, own.train.threads) == (
             "",
@@ -257,7 +256,10 @@ def test_hosts_that_are_late_are_waited_for_and_then_given_up(
     monkeypatch.setattr(Rooms, "start", late)
     wait_s = 60.0
     with RayTrainer(config_of(small, ray={"wait_s": wait_s})) as trainer:
-        assert trainer.cluster.calls == 5 and trainer.collect()
+        assert len(trainer.cluster.looks) == 5 and trainer.collect()
+        assert all(trainer.cluster.looks[:5]) and not any(trainer.cluster.looks[5:]), (
+            "the learner waits for hosts only at the start"
+        )
     wait_s = 0.01
     with pytest.raises(
         ConfigError, match=r"ray.hosts is 2: 1 of 2 started within 0.1 s, 10 x ray.wait_s"
@@ -343,6 +345,19 @@ def test_a_run_begins_with_the_seed_of_its_envs_and_each_life_has_its_own(small:
     one, again, other = first(1), first(1), first(2)
     assert torch.equal(one[0], again[0]) and torch.equal(one[1], again[1])
     assert not torch.equal(one[0], one[1]) and not torch.equal(one[0], other[0])
+
+
+@pytest.mark.usefixtures("rooms")
+def test_seeds_of_all_learners_differ(small: Small) -> None:
+    """The incarnations of a learner are as far apart as all learners have envs."""
+    config = config_of(small, ray={"segments": 1})
+
+    def stride(ranks: GroupRanks) -> int:
+        with RayTrainer(config, ranks=ranks) as trainer:
+            found: int = trainer.collector.source.stride
+            return found
+
+    assert all_well(2, stride) == [2 * config.vec.num_envs] * 2
 
 
 @pytest.mark.usefixtures("rooms")

@@ -22,6 +22,7 @@ from puffervec.train import TrainConfig
 from puffervec.train.config.target import env_spec
 from puffervec.train.learn.updater import reevaluate
 from puffervec.train.policies.mapping import policy_rows
+from puffervec.train.run.setup import RANK_SEEDS
 from puffervec.wings.ray import host as host_module
 from puffervec.wings.ray.host import (
     Failure,
@@ -110,8 +111,13 @@ def test_it_plays_with_the_weights_that_it_is_given(
         torch.testing.assert_close(ratios, torch.ones_like(ratios), rtol=0, atol=1e-5)
 
 
-def test_roll_outs_follow_each_other(made: Callable[..., Host]) -> None:
-    host = made()
+def test_roll_outs_follow_each_other(
+    made: Callable[..., Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
+    host = made(tables={"train": {"threads": 3}})
+    assert threads[0] == 1 and host.pool.count == 3
     first, second = play(host), play(host)
     for name, part in first.arrays["default"].items():
         assert np.array_equal(part.data[-1], second.arrays["default"][name].data[0])
@@ -130,6 +136,7 @@ def test_seeds_decide_what_a_life_plays(made: Callable[..., Host]) -> None:
         for found in (one, same, other)
     ]
     assert np.array_equal(rows[0], rows[1]) and not np.array_equal(rows[0], rows[2])
+    assert a.actions.initial_seed() == 5 + RANK_SEEDS, "no env has this seed"
 
 
 def test_an_order_for_the_life_before_is_not_played(made: Callable[..., Host]) -> None:
@@ -193,13 +200,14 @@ def test_weights_travel_by_name(made: Callable[..., Host]) -> None:
 
 @pytest.mark.parametrize(
     ("number", "cpus", "cores"),
-    [(0, 2, {2, 3}), (1, 2, {5, 7}), (2, 2, {2, 3}), (1, 3, {2, 3, 7}), (1, 4, None), (0, 0, None)],
-)
+    [(0, 2, {2, 3}), (1, 2, {5, 7}), (2, 2, {2, 3}), (1, 3, {2, 3, 7}), (1, 4, None), (0, 0, None),
+     (6, 1, {5})],
+)  # fmt: skip
 def test_hosts_of_one_machine_keep_to_their_cores(
     monkeypatch: pytest.MonkeyPatch, number: int, cpus: int, cores: set[int] | None
 ) -> None:
     kept: list[set[int]] = []
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {7, 2, 3, 5})
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0: {7, 2, 3, 5}}[pid])
     monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: kept.append(cores))
     take_cores(number, cpus)
     assert kept == ([] if cores is None else [cores])

@@ -141,6 +141,12 @@ def test_a_network_is_cut_into_segments_without_a_step_twice(name: str, keep_eve
     assert all(before.gives == after.needs for before, after in itertools.pairwise(cut))
 
 
+def test_a_segment_ends_at_the_first_step_that_makes_it_long_enough() -> None:
+    layers = nn.Sequential(*(nn.ReLU() for _ in range(6)))
+    assert [len(segment.steps) for segment in Network(layers, 2).segments()] == [3, 3, 2]
+    assert ShardedCNN(layers, Team()).network.keep_every == 0, "keep everything, unless asked"
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_on_two_ranks_is_that_of_one_process(name: str) -> None:
     assert beside(name, 2, torch.float64) < 1e-10
@@ -284,37 +290,36 @@ class Deciding(nn.Module):
         return x if x.sum() > 0 else -x
 
 
-class Shifted(nn.Module):
+class By(nn.Module):
+    """A function as a layer."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
     def forward(self, x: Tensor) -> Tensor:
-        return torch.roll(x, 1, -1)
-
-
-class Sliced(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x[..., 1:]
-
-
-class Turned(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x.mT
+        return self.function(x)
 
 
 class Added(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, *shape: int) -> None:
         super().__init__()
-        self.places = nn.Parameter(torch.zeros(4, 6, 9))
+        self.places = nn.Parameter(torch.zeros(shape))
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.places
 
 
-class Together(nn.Module):
-    def __init__(self, axis: int) -> None:
+class ChannelsLast(nn.Module):
+    """Layers and functions over the channels, which are last in between."""
+
+    def __init__(self) -> None:
         super().__init__()
-        self.axis = axis
+        self.norm, self.linear = nn.LayerNorm(4), nn.Linear(4, 4)
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([x, -x], self.axis)
+        y = self.linear(self.norm(torch.permute(x, (0, 2, 3, 1))))
+        return F.linear(F.layer_norm(y, (4,)), self.linear.weight).permute(0, 3, 1, 2)
 
 
 REFUSED: list[tuple[nn.Module, str]] = [
@@ -328,12 +333,23 @@ REFUSED: list[tuple[nn.Module, str]] = [
     (nn.LayerNorm(9), r"layer 1 \(LayerNorm\): works along the columns"),
     (nn.ConvTranspose2d(4, 4, 2), r"layer 1 \(ConvTranspose2d\)"),
     (nn.AvgPool2d(2, ceil_mode=True), "ceil_mode"),
-    (Shifted(), "roll in 1: it has no rule"),
-    (Sliced(), "getitem in 1"),
-    (Turned(), "reads the attribute mT of columns"),
-    (Added(), r"add in 1: a whole tensor \(4, 6, 9\)"),
-    (Together(0), "concatenates pictures along axis 0"),
-    (Together(-1), "concatenates pictures along axis -1"),
+    (nn.MaxPool2d(2, return_indices=True), "return_indices"),
+    (nn.AdaptiveMaxPool2d(2), r"layer 1 \(AdaptiveMaxPool2d\): output_size 2"),
+    (nn.AdaptiveMaxPool2d(1, return_indices=True), r"layer 1 \(AdaptiveMaxPool2d\)"),
+    (
+        nn.Sequential(By(lambda x: x.permute(0, 1, 3, 2)), nn.Conv2d(4, 4, 1)),
+        r"layer 1\.1 \(Conv2d\): takes \(N, C, H, W\) with the columns last",
+    ),
+    (By(lambda x: torch.roll(x, 1, -1)), "roll in 1: it has no rule"),
+    (By(lambda x: x[..., 1:]), "getitem in 1"),
+    (By(lambda x: x.mT), "reads the attribute mT of columns"),
+    (By(lambda x: x.mean(0, keepdim=True)), "a mean over the batch"),
+    (By(lambda x: x.mean(1)), "use keepdim=True"),
+    (By(lambda x: x + x.permute(0, 1, 3, 2)), "add in 1: columns .* of another width or axis"),
+    (Added(4, 6, 9), r"add in 1: a whole tensor \(4, 6, 9\)"),
+    (Added(9), r"add in 1: a whole tensor \(9,\)"),
+    (By(lambda x: torch.cat([x, -x])), "concatenates pictures along axis 0"),
+    (By(lambda x: torch.cat([x, -x], -1)), "concatenates pictures along axis -1"),
     (Deciding(), "Sequential: torch.fx cannot follow its forward"),
 ]
 
@@ -352,11 +368,32 @@ def test_what_cannot_be_split_is_named(layer: nn.Module, words: str) -> None:
 @pytest.mark.parametrize("axis", [1, 2, -3])
 def test_channels_and_rows_are_put_together(axis: int) -> None:
     module, x = (
-        nn.Sequential(nn.Conv2d(3, 4, 1), Together(axis)).double(),
+        nn.Sequential(nn.Conv2d(3, 4, 1), By(lambda x: torch.cat([x, -x], axis))).double(),
         numbers((2, 3, 6, 8), torch.float64),
     )
     found = on_ranks(2, module, (3, 6, 8), lambda cnn: cnn(x))
     assert far(torch.cat(found, -1), module(x)) < 1e-10
+
+
+FUNCTIONS: dict[str, nn.Module] = {
+    "channels last": nn.Sequential(nn.Conv2d(3, 4, 1), ChannelsLast()),
+    "means of channels": By(lambda x: x - x.mean(1, keepdim=True)),
+    "means behind the columns": By(lambda x: x.permute(0, 2, 3, 1).mean(-1)),
+    "fewer axes first": nn.Sequential(
+        nn.Conv2d(3, 2, 1), By(lambda x: x.permute(0, 2, 3, 1).mean(-1) + x)
+    ),
+    "no padding of any mode": nn.Sequential(nn.Conv2d(3, 2, 3, padding_mode="circular")),
+    "flat": By(lambda x: torch.flatten(x)),
+    "flat rows": By(lambda x: x.flatten(1)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_on_columns_are_those_of_one_process(name: str) -> None:
+    module, x = FUNCTIONS[name].double(), numbers((2, 3, 6, 9), torch.float64)
+    wanted, found = module(x), on_ranks(2, module, (3, 6, 9), lambda cnn: cnn(x))
+    whole = found[0] if wanted.dim() < 3 else torch.cat(found, -1)
+    assert whole.shape == wanted.shape and far(whole, wanted) < 1e-10
 
 
 def test_a_width_that_cannot_be_split_is_refused_with_what_would_fit() -> None:
@@ -367,8 +404,11 @@ def test_a_width_that_cannot_be_split_is_refused_with_what_would_fit() -> None:
     assert words.endswith("pictures of width 40 fit on 1 rank, and 4 ranks fit a width of 60")
     check(nature(1), 1, (3, 84, 40))
     check(nature(4), 4, (3, 84, 60))
-    with pytest.raises(WidthError):
-        check(nature(4), 4, (3, 84, 59))
+    for width, most in ((56, 3), (48, 2)):
+        with pytest.raises(
+            WidthError, match=rf"fit on {most} ranks, and 4 ranks fit a width of 60$"
+        ):
+            check(nature(4), 4, (3, 84, width))
     with pytest.raises(
         ConfigError, match="rank 0 has 3 columns of pictures of width 12: its part is 0 to 6"
     ):

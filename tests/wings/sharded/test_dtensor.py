@@ -35,6 +35,7 @@ def mesh() -> Iterator[DeviceMesh]:
 def test_a_dtensor_goes_in_and_one_comes_out(mesh: DeviceMesh) -> None:
     layers = nn.Sequential(nn.Conv2d(3, 4, 3, 1, 1), nn.GELU()).double()
     split, x = shard_cnn(layers, mesh["tensor"], (3, 5, 9)), numbers((2, 3, 5, 9), torch.float64)
+    assert split.network.keep_every == 0
     y = split(distribute_tensor(x, mesh, [Shard(0), Shard(3)]))
     assert (
         isinstance(y, DTensor)
@@ -42,8 +43,11 @@ def test_a_dtensor_goes_in_and_one_comes_out(mesh: DeviceMesh) -> None:
         and y.shape == (2, 4, 5, 9)
         and far(y.to_local(), layers(x)) < 1e-12
     )
-    with pytest.raises(ConfigError, match=r"use Shard\(3\) on the mesh dimension"):
-        split(distribute_tensor(x, mesh, [Replicate(), Shard(2)]))
+    y = split(distribute_tensor(x, mesh, [Replicate(), Shard(3)]))
+    assert y.placements == (Replicate(), Shard(3)) and y.shape == (2, 4, 5, 9)
+    for placements in ([Replicate(), Shard(2)], [Shard(2), Shard(3)]):
+        with pytest.raises(ConfigError, match=r"use Shard\(3\) on the mesh dimension"):
+            split(distribute_tensor(x, mesh, placements))
     with pytest.raises(ConfigError, match=r'use one of them, such as mesh\["tensor"\]'):
         shard_cnn(layers, mesh, (3, 5, 9))
 

@@ -18,7 +18,8 @@ from torch.nn import functional as F
 from puffervec.errors import ConfigError
 from puffervec.train.device.ranks import RankLost
 from puffervec.wings.sharded import layers
-from puffervec.wings.sharded.columns import WidthError, split
+from puffervec.wings.sharded.columns import WidthError, Window, halos, split
+from puffervec.wings.sharded.exchange import _assemble
 from puffervec.wings.sharded.layers import Columns
 from puffervec.wings.sharded.rules import FUNCTIONS
 from puffervec.wings.sharded.team import Rehearsal, Team
@@ -34,6 +35,8 @@ QUICK: list[tuple[int, int, Any, int, int, int]] = [
     (9, 1, 4, 1, 2, 7),  # a kernel wider than the neighbour's part
     (3, 1, 2, 2, 1, 13),  # dilated
     (4, 1, "same", 1, 1, 11),
+    (4, 1, "same", 2, 1, 11),
+    (3, 1, "valid", 1, 1, 12),
     (3, 2, 1, 1, 1, 15),
     (1, 3, 0, 1, 1, 13),  # some columns are seen by no window
 ]
@@ -50,7 +53,7 @@ def _convolution(
 ) -> tuple[Any, Any, Any]:
     """The layer in one process and on ranks, and its parameters; the height has other sizes."""
     pads = padding if isinstance(padding, str) else (1, padding)
-    settings = (1, stride), pads, (1, dilation), groups
+    settings = (1, stride), pads, (2, dilation), groups
     return (
         lambda x, w, b: F.conv2d(x, w, b, *settings),
         lambda x, team, w, b: layers.conv2d(x, team, w, b, *settings),
@@ -83,7 +86,14 @@ def test_all_convolutions_on_1_to_4_ranks_are_those_of_one_process(
 
 POOLS: list[tuple[Any, Any, dict[str, Any]]] = [
     (F.max_pool2d, layers.max_pool2d, {"kernel_size": 2}),
-    (F.max_pool2d, layers.max_pool2d, {"kernel_size": 3, "stride": 2, "padding": 1}),
+    (F.max_pool2d, layers.max_pool2d, {"kernel_size": 3, "stride": 2, "padding": (0, 1)}),
+    # The last window would begin behind the picture, or in its padding.
+    (F.max_pool2d, layers.max_pool2d, {"kernel_size": 2, "stride": 4, "ceil_mode": True}),
+    (
+        F.max_pool2d,
+        layers.max_pool2d,
+        {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True},
+    ),
     (F.max_pool2d, layers.max_pool2d, {"kernel_size": 3, "stride": 2, "ceil_mode": True}),
     (F.max_pool2d, layers.max_pool2d, {"kernel_size": (1, 3), "stride": 1, "dilation": 2}),
     (F.avg_pool2d, layers.avg_pool2d, {"kernel_size": 2}),
@@ -136,6 +146,7 @@ def test_a_mean_that_is_asked_for_by_its_window_alone_is_that_of_one_process() -
         return found
 
     assert differences(lambda x: F.avg_pool2d(x, 2), ours, 16, (), 2) < 1e-10
+    assert differences(F.conv2d, layers.conv2d, 16, [(8, 4, 3, 3)], 2) < 1e-10
 
 
 @pytest.mark.slow
@@ -173,6 +184,17 @@ def test_what_is_kept_for_backward_is_the_own_columns_and_the_received_ones() ->
     assert all(
         sorted(kept) == [(2, 4, 7, 1), (2, 4, 7, 8), (4, 4, 3, 3)] for kept in teams(2, work)
     )
+
+
+def test_columns_that_are_all_there_are_not_copied() -> None:
+    x = numbers((2, 4, 7, 8), torch.float32)
+    for width, strips in ((8, [None]), (16, [None, None])):
+        plan = halos(Window(1), width, width, len(strips))[0]
+        assert _assemble(plan, x, strips, 0.0) is x
+
+
+def test_a_team_without_a_group_is_one_process() -> None:
+    assert (Team().rank, Team().size) == (0, 1)
 
 
 def test_bf16_under_autocast_crosses_as_bf16() -> None:

@@ -23,9 +23,26 @@ def test_what_lives_at_once_is_counted() -> None:
         del first
         return second.relu() + second.t().sum()  # 4 more for a moment, then 4 beside it
 
-    assert peak_bytes(work) == 12 * MIB + 4
+    assert peak_bytes(work) == peak_bytes(work, torch.device("cpu")) == 12 * MIB + 4
+    assert peak_bytes(lambda: None) == 0
     layer, x = nn.Conv2d(3, 8, 3), torch.randn(1, 3, 66, 66)
     assert peak_bytes(lambda: layer(x).relu().sum().backward()) >= 2 * 8 * 64 * 64 * 4
+
+
+def test_on_a_gpu_the_allocator_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    for name, answer in (
+        ("synchronize", None),
+        ("memory_allocated", 300),
+        ("reset_peak_memory_stats", None),
+        ("max_memory_allocated", 1000),
+    ):
+        monkeypatch.setattr(
+            f"torch.cuda.{name}",
+            lambda device, name=name, answer=answer: asked.append(name) or answer,
+        )
+    assert peak_bytes(lambda: asked.append("work"), torch.device("cuda")) == 700
+    assert asked[-3:] == ["reset_peak_memory_stats", "work", "max_memory_allocated"]
 
 
 def step_bytes(network: nn.Module, x: Tensor, **how: int) -> int:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -24,6 +25,7 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.ranks import GroupRanks, Ranks
 from puffervec.train.run import checkpoint as ckpt
+from puffervec.wings.sharded.sharing import share_columns
 from tests.train.gangs import all_well, together
 
 Small = Callable[..., TrainConfig]
@@ -186,6 +188,13 @@ def test_a_width_that_cannot_be_shared_is_refused_on_all_ranks(small: Small) -> 
         for found in together(2, lambda ranks: updated(config, ranks))
     ]
     assert words == [True, True]
+
+
+@pytest.mark.parametrize("part", ["networks", "convolve"])
+def test_a_policy_needs_its_networks_and_a_way_to_replace_their_call(part: str) -> None:
+    policy: Any = SimpleNamespace(**{part: list})
+    with pytest.raises(ConfigError, match="has no pictures"):
+        share_columns("default", policy, Ranks())
 
 
 def test_one_process_has_nobody_to_share_with(small: Small) -> None:
