@@ -7,8 +7,11 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import sys
 import warnings
+from enum import Enum
 from pathlib import Path
+from types import SimpleNamespace as Plain
 from typing import Any
 
 import numpy as np
@@ -17,10 +20,21 @@ import pytest
 from drive_env import cli
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
+from drive_env.scenes import arrow_log
 from drive_env.scenes.arrow_log import log_digest
 from drive_env.scenes.controls import STOP_SIGN, TRAFFIC_LIGHT, controls_of
 from drive_env.scenes.reader import name_of, read_scene, scene_files
-from drive_env.scenes.schema import GREEN, OBJECT_TYPES, RED, UNKNOWN, Road, Scene
+from drive_env.scenes.schema import (
+    CONTROL_KINDS,
+    GREEN,
+    OBJECT_TYPES,
+    OFF,
+    RED,
+    UNKNOWN,
+    YELLOW,
+    Road,
+    Scene,
+)
 from drive_env.sources import sources_of
 from puffervec.errors import SceneError
 from puffervec.system import extras
@@ -282,3 +296,191 @@ def test_no_module_that_a_file_names_is_imported(tmp_path: Path) -> None:
         out.write_table(table)
     with pytest.raises(SceneError, match="expected a class of py123d, got 'antigravity.fly'"):
         read_scene(path)
+
+
+# ---- a stand-in for py123d's API ----------------------------------------------------------------
+
+
+Layer = Enum(
+    "Layer",
+    "LANE ROAD_LINE ROAD_EDGE CROSSWALK SPEED_BUMP LANE_GROUP STOP_ZONE WALKWAY CARPARK "
+    "GENERIC_DRIVABLE INTERSECTION",
+)
+
+
+def named(name: str) -> Plain:
+    return Plain(name=name)
+
+
+def plain_line(*points: tuple[float, float], z: float = 1.0) -> Plain:
+    return Plain(array=np.array([[x, y, z] for x, y in points]))
+
+
+def detection(
+    token: str, kind: str, place: tuple[float, ...], velocity: tuple[float, float] | None
+) -> Plain:
+    x, y, z, yaw = place
+    box = Plain(center_se3=Plain(x=x, y=y, z=z, yaw=yaw), width=2.0, length=4.0 + x, height=1.5)
+    moving = None if velocity is None else Plain(x=velocity[0], y=velocity[1])
+    attributes = Plain(track_token=token, default_label=named(kind))
+    return Plain(attributes=attributes, bounding_box_se3=box, velocity_3d=moving)
+
+
+def plain_lane(own_id: int, x0: float, kind: str = "FREEWAY", **links: Any) -> Plain:
+    given = {
+        "successor_ids": [], "predecessor_ids": [], "left_lane_id": None, "right_lane_id": None,
+        "speed_limit_mps": None, **links,
+    }  # fmt: skip
+    center = plain_line((x0, 0), (x0 + 20, 0))
+    return Plain(object_id=own_id, lane_type=named(kind), centerline_3d=center, **given)
+
+
+def plain_map(has_z: bool = True) -> Any:
+    """A map with a thing of each kind near the origin, and lanes far from it."""
+    square = plain_line((3, -1), (5, -1), (5, 1), (3, 1))
+
+    def lines(kinds: dict[str, str], attribute: str) -> list[Plain]:
+        return [
+            Plain(object_id=n, polyline_3d=plain_line((0, n), (9, n)), **{attribute: named(kind)})
+            for n, kind in enumerate(kinds)
+        ]
+
+    groups = [
+        Plain(object_id=n, left_boundary_3d=plain_line((0, y + 3), (20, y + 3)),
+              right_boundary_3d=plain_line((0, y), (20, y)), intersection_id=None)
+        for n, y in enumerate((0.0, 3.0))
+    ]  # fmt: skip
+    things = {
+        Layer.LANE: [
+            plain_lane(7, 0.0, successor_ids=[9], right_lane_id=8, speed_limit_mps=12.0),
+            plain_lane(8, 0.0, "BIKE_LANE", left_lane_id=7),
+            plain_lane(9, 109.5, "BUS_LANE", predecessor_ids=[7]), plain_lane(4, 130.5),
+            plain_lane(5, -95.0), plain_lane(6, -100.5),
+        ],
+        Layer.ROAD_LINE: lines({**arrow_log.LINES, "NONE": 0, "NEW": 0}, "road_line_type"),
+        Layer.ROAD_EDGE: lines({**arrow_log.EDGES, "NEW": 0}, "road_edge_type"),
+        Layer.CROSSWALK: [Plain(object_id=1, outline_3d=square)],
+        Layer.SPEED_BUMP: [Plain(object_id=1, outline_3d=square)],
+        Layer.LANE_GROUP: groups,
+        Layer.STOP_ZONE: [
+            Plain(object_id=n, stop_zone_type=named(kind), outline_3d=square, lane_ids=lanes)
+            for n, (kind, lanes) in enumerate(
+                (("STOP_SIGN", [7, 8]), ("YIELD_SIGN", []), ("TURN_STOP", [7]))
+            )
+        ],
+        Layer.WALKWAY: [Plain(object_id=1)], Layer.CARPARK: [Plain(object_id=1)] * 2,
+    }  # fmt: skip
+
+    def query(area: tuple[float, ...], layers: list[Layer], predicate: str) -> dict[Layer, Any]:
+        """Everything but lanes that begin outside of the area."""
+        assert predicate == "intersects" and len(area) == 4
+        low, high = area[0], area[2]
+        return {
+            layer: [
+                item for item in things[layer]
+                if layer != Layer.LANE or low <= item.centerline_3d.array[0, 0] <= high
+            ]
+            for layer in layers
+        }  # fmt: skip
+
+    return Plain(
+        map_has_z=has_z, query=query, things=things,
+        get_available_map_layers=lambda: list(things),
+        get_all_map_object_ids_in_layer=lambda layer: [item.object_id for item in things[layer]],
+        get_all_map_objects_in_layer=lambda layer: things[layer],
+    )  # fmt: skip
+
+
+def plain_log(map_api: Any, step_us: int = 100_000) -> Any:
+    """Six iterations: no boxes in the first; a cyclist without velocities, seen twice in one."""
+
+    def boxes_at(at: int) -> list[Plain] | None:
+        if at == 0:
+            return None
+        rider = detection("r", "TWO_WHEELER", (0.1 * at, 0.2 * at, 3.0, 0.5), None)
+        cone = detection("c", "CONE", (9.0, 9.0, 1.0, 4.0), (0.5, -0.5))
+        return [rider, rider, cone] if at == 3 else [cone] if at == 1 else [rider]
+
+    colours = ("", "GREEN", "YELLOW", "RED", "OFF", "NEW")
+    return Plain(
+        get_all_iteration_timestamps=lambda: [Plain(time_us=5 + step_us * at) for at in range(6)],
+        get_box_detections_se3_metadata=lambda: Plain(),
+        get_box_detections_se3_at_iteration=boxes_at,
+        get_ego_state_se3_at_iteration=lambda at: Plain(
+            box_detection_se3=detection("ego_vehicle", "EGO", (1.0 * at, 0, 1, 0), (10.0, 1.0))
+        ) if at != 5 else None,
+        get_traffic_light_detections_at_iteration=lambda at: [
+            Plain(lane_id=7, status=named(colours[at])),
+            *([Plain(lane_id=77, status=named("RED"))] * (at == 1)),
+        ],
+        get_map_api=lambda: map_api,
+        get_log_metadata=lambda: Plain(log_name="l", dataset="d", location="somewhere"),
+    )  # fmt: skip
+
+
+def read_plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, map_api: Any) -> Scene:
+    geometry = Plain(box=lambda *area: area)
+    monkeypatch.setitem(sys.modules, "shapely.geometry", geometry)  # type: ignore[arg-type]
+    for name in ("sync", "map", "lidar", "camera"):
+        (tmp_path / f"{name}.arrow").touch()
+    return arrow_log._Log(plain_log(map_api), "here").scene("one.arrow", tmp_path)
+
+
+def test_a_log_by_its_api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of what the API returns, whoever implements it; the log of the file tests is written by
+    py123d.
+    """
+    scene = read_plain(monkeypatch, tmp_path, plain_map())
+    ego, cone, rider = scene.objects
+    assert [OBJECT_TYPES[item.type] for item in scene.objects] == ["vehicle", "other", "cyclist"]
+    assert scene.frame_count == 5 and scene.sdc == 0 and scene.has_height
+    assert ego.valid.tolist() == [True] * 4 + [False]
+    assert ego.position_m[:4].tolist() == [[1, 0, 1], [2, 0, 1], [3, 0, 1], [4, 0, 1]]
+    assert ego.velocity_mps[:4].tolist() == [[10, 1]] * 4
+    assert (ego.width_m, ego.length_m, ego.height_m) == (2.0, 8.0, 1.5)  # of the last frame
+    assert cone.valid.tolist() == [True, False, True, False, False]
+    assert cone.heading_rad[0] == pytest.approx(4.0 - 2 * math.pi)
+    assert rider.valid.tolist() == [False] + [True] * 4
+    np.testing.assert_allclose(rider.velocity_mps[1:], [[1.0, 2.0]] * 4)
+    lanes = of_type(scene, "lane")
+    found = [(road.map_element_id, road.points_m[0, 0]) for road in lanes]
+    assert found == [(1, 0), (3, 0), (1, -95)]
+    first, second, _ = (road.links for road in lanes)
+    assert first is not None and second is not None
+    assert (first.right, first.left, first.speed_limit_mps) == (lanes[1].id, -1, 12.0)
+    assert (second.left, second.speed_limit_mps, second.exits) == (lanes[0].id, 0.0, ())
+    lines = [road.map_element_id for road in of_type(scene, "road_line")]
+    assert lines == [*arrow_log.LINES.values(), 5]
+    edges = [road.map_element_id for road in of_type(scene, "road_edge")]
+    assert edges == [*arrow_log.EDGES.values(), 14]
+    assert [len(of_type(scene, kind)) for kind in ("crosswalk", "speed_bump")] == [1, 1]
+    *signs, light = controls_of(scene)
+    assert [(CONTROL_KINDS[item.kind], item.lane_id, item.id) for item in signs] == [
+        ("stop_sign", lanes[0].id, 0), ("stop_sign", lanes[1].id, 0), ("yield_sign", -1, 1),
+    ]  # fmt: skip
+    assert all(item.position_m.tolist() == [4, 0, 1] for item in signs)
+    assert light.states.tolist() == [GREEN, YELLOW, RED, OFF, UNKNOWN]
+    assert light.position_m.tolist() == [0, 0, 1] and light.lane_id == lanes[0].id
+    assert scene.left_out == {
+        "iterations without boxes": 1, "second boxes of an object in a frame": 1,
+        "map objects farther than 100 m": 3, "map objects of layer WALKWAY": 1,
+        "map objects of layer CARPARK": 2, "lane groups (their lanes are read)": 2,
+        "stop zones of type TURN_STOP": 1, "traffic lights without a lane": 1,
+        "files of sensors": 2,
+    }  # fmt: skip
+
+
+def test_a_flat_map_without_edges_by_its_api(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Objects lie on the ground; edges follow from groups of lanes, of which each has two sides."""
+    flat = plain_map(has_z=False)
+    del flat.things[Layer.ROAD_EDGE]
+    scene = read_plain(monkeypatch, tmp_path, flat)
+    assert not scene.has_height
+    assert all(not item.position_m[:, 2].any() for item in scene.objects)
+    edges = of_type(scene, "road_edge")
+    assert sorted((road.points_m[0, 1], road.map_element_id) for road in edges) == [
+        (0, 15),
+        (6, 15),
+    ]

@@ -17,14 +17,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drive_env.scenes.bin_cursor import Cursor, Misfit
 from drive_env.scenes.bin_scene import BY_NAME, bin_bytes, parse_bin
-from drive_env.scenes.bin_v3 import ROAD_CODES, VARIANTS, Variant
+from drive_env.scenes.bin_v3 import ROAD_CODES, VARIANTS, Variant, parse_v3
 from drive_env.scenes.controls import controls_of
 from drive_env.scenes.json_scene import json_bytes, scene_from_tree
 from drive_env.scenes.reader import parse_scene
-from drive_env.scenes.schema import CONTROL_KINDS, GREEN, RED, LaneLinks, Scene
+from drive_env.scenes.schema import CONTROL_KINDS, GREEN, OFF, RED, UNKNOWN, LaneLinks, Scene
 from puffervec.errors import SceneError
-from tests.drive_env.bins import listed, tails, v3_bytes
+from tests.drive_env import bins
+from tests.drive_env.bins import floats, ints, listed, tails, v3_bytes
 
 MakeTree = Callable[..., dict[str, Any]]
 
@@ -289,3 +291,114 @@ def test_bytes_that_fit_two_layouts_must_mean_the_same() -> None:
 def test_garbage_is_refused() -> None:
     with pytest.raises(SceneError, match="t: neither JSON nor one of PufferDrive's layouts"):
         parse_scene(b"\0" + b"garbage" * 9, "t", "t")
+
+
+def refused_v3(data: bytes, at: int, form: str, value: Any) -> str:
+    """What version 3 says of data that have another value at a byte."""
+    changed = bytearray(data)
+    struct.pack_into(form, changed, at, value)
+    with pytest.raises(Misfit) as caught:
+        parse_v3(Cursor(bytes(changed)), Variant())
+    return str(caught.value)
+
+
+def test_version_3_names_the_byte_of_a_lie(tiny_tree: MakeTree) -> None:
+    scene = small(tiny_tree)
+    data, frames = v3_bytes(scene, Variant(), tails(scene)), 30
+    agents = [bins.agent(index, item, Variant()) for index, item in enumerate(scene.objects)]
+    roads = [bins.road(index, item, Variant()) for index, item in enumerate(scene.roads)]
+    first = 16 + 12  # of agent 0, behind its id, type and number of frames
+    axes = ("x", "y", "z", "heading", "vx", "vy")
+    for row, axis in enumerate(axes):
+        for frame in (0, frames - 1):
+            at = first + 4 * (row * frames + frame)
+            said = refused_v3(data, at, "<f", 1e30)
+            assert said.startswith(f"byte {at}: agents[0].{axis}[{frame}]: expected a number")
+    for row, side in enumerate(("length", "width", "height")):
+        at = first + 4 * ((6 + row) * frames + frames - 1)
+        assert f"byte {at}: agents[0].{side}[29]: expected 0.01" in refused_v3(data, at, "<f", 0.0)
+    behind = first + 36 * frames
+    tail = {"valid[0]": behind, "mark_as_expert": 16 + len(agents[0]) - 4}
+    for name, at in tail.items():
+        said = refused_v3(data, at, "<i", 2)
+        assert said == f"byte {at}: agents[0].{name}: expected 0 to 1, got 2"
+    at = tail["mark_as_expert"] - 8
+    assert f"byte {at}: agents[0].goal[1]: " in refused_v3(data, at, "<f", float("nan"))
+    for at, name, value in (
+        (0, "num_agents", -1), (16, "agents[0].id", 1), (20, "agents[0].type", 4),
+        (24, "agents[0].size", 0), (behind + 4 * frames + 4, "agents[0].route[0]", 5),
+    ):  # fmt: skip
+        assert refused_v3(data, at, "<i", value).startswith(f"byte {at}: {name}: expected ")
+    start = 16 + sum(map(len, agents)) + len(roads[0])
+    count = len(scene.roads[1].points_m)
+    for row, axis in enumerate(("x", "y", "z", "heading")):
+        at = start + 12 + 4 * (row * count + 1)
+        assert f"byte {at}: roads[1].{axis}[1]: " in refused_v3(data, at, "<f", 1e30)
+    links = start + 12 + 16 * count
+    for at, name, form, value in (
+        (links + 4, "roads[1].entry_lanes[0]", "<i", 5),
+        (links + 4, "roads[1].entry_lanes[0]", "<i", -1),
+        (links + 12, "roads[1].speed_limit", "<f", -1.5),
+        (links + 16, "roads[1].length", "<f", -0.1),
+        (links + 20 + 4, "roads[1].cum_length[1]", "<f", 1e30),
+        (start, "roads[1].id", "<i", 2), (start + 4, "roads[1].type", "<i", 40),
+    ):  # fmt: skip
+        assert refused_v3(data, at, form, value).startswith(f"byte {at}: {name}: expected ")
+
+
+def test_version_3_of_nothing_and_of_little() -> None:
+    """Counts and values may be as small as their meaning allows, and lists as large."""
+    rest = b"n".ljust(128, b"\0") + b"d".ljust(32, b"\0") + ints(0) + floats(0.1)
+    numbers = listed(-1, 2**31 - 1) + listed(-1, 4096)
+    nothing = ints(0, 0, 0, 0) + listed() + rest + numbers
+    found = parse_v3(Cursor(nothing), Variant())
+    assert (found.scenario_id, found.objects, found.roads, found.controls) == ("n", [], [], ())
+    assert found.metadata == {
+        "sdc_track_index": -1,
+        "tracks_to_predict": [{"track_index": n, "difficulty": 0} for n in (-1, 4096)],
+        "objects_of_interest": [-1, 2**31 - 1],
+    }
+    with pytest.raises(Misfit, match="tracks_to_predict"):
+        parse_v3(Cursor(ints(0, 0, 0, 0) + listed() + rest + listed() + listed(4097)), Variant())
+    with pytest.raises(Misfit, match="log_dt"):
+        parse_v3(Cursor(nothing.replace(floats(0.1), floats(0.1002))), Variant())
+    empty_lane = ints(0, 0, 0) + listed(0) + listed() + floats([-1.0, 0.0])
+    misc = ints(1, 39, 0)
+    line = floats([1, 2, 3, 5, 6, 9, 4.0])
+    controls = [
+        ints(number, code) + line + listed(*states) + listed(*lanes)
+        for number, (code, states, lanes) in enumerate(
+            ((0, (), ()), (1, (), ()), (2, (), (0, 1)), (3, (4, 0), (1,)))
+        )
+    ]
+    thing = ints(-5, -6, 0)
+    parts = [ints(0, 2, 4, 1), empty_lane, misc, *controls, thing, listed(0), floats(1.0)]
+    found = parse_v3(Cursor(b"".join(parts) + rest + numbers), Variant())
+    (lane,) = found.roads
+    assert (lane.type, lane.map_element_id, len(lane.points_m)) == ("lane", 0, 0)
+    assert lane.links == LaneLinks(entries=(0,), speed_limit_mps=0.0)
+    assert found.controls is not None
+    assert [
+        (CONTROL_KINDS[item.kind], item.lane_id, item.id, item.states.tolist())
+        for item in found.controls
+    ] == [
+        ("traffic_light", -1, 1, [UNKNOWN]), ("stop_sign", 0, 2, [RED]),
+        ("stop_sign", 1, 2, [RED]), ("yield_sign", 1, 3, [OFF, UNKNOWN]),
+    ]  # fmt: skip
+    for item in found.controls:
+        assert item.position_m.tolist() == [3, 4, 6] and item.stop_line_m is not None
+        assert item.stop_line_m.tolist() == [[1, 2, 3], [5, 6, 9]]
+        assert item.heading_rad == pytest.approx(4.0 - 2 * np.pi)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "not JSON"), (b" \n", "not JSON"), (b"hello", "not JSON"), (b'{"a\0', "not JSON"),
+        (b' ["a\0', "not JSON"), (b'"a\0', "not JSON"), (b"\1\0\0\0", "neither JSON nor one of"),
+        (b"a\0\0\0", "neither JSON nor one of"),
+    ],
+)  # fmt: skip
+def test_what_looks_like_text_is_refused_as_json(data: bytes, words: str) -> None:
+    with pytest.raises(SceneError, match=f"^t: {words}"):
+        parse_scene(data, "t", "t")

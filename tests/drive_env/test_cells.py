@@ -111,6 +111,19 @@ def test_places_lie_in_wanted_cells() -> None:
     assert grid.wanted[iy * grid.nx + ix].all()
 
 
+def test_cells_within_ten_metres_of_a_place_are_wanted() -> None:
+    """With cells of 5 m these are the two next to its own, on each side; the grid ends there."""
+    places = np.random.default_rng(6).uniform(0, 200, (9, 2))
+    grid = choose_grid(places, 5.0)
+    assert (grid.x0_m, grid.y0_m) == pytest.approx(tuple(places.min(axis=0) - 10.0), abs=1e-4)
+    own = np.floor((places - [grid.x0_m, grid.y0_m]) / 5.0).astype(int)
+    wanted = grid.wanted.reshape(grid.ny, grid.nx)
+    assert (grid.nx, grid.ny) == tuple(np.ceil((np.ptp(places, axis=0) + 20.0) / 5.0))
+    for iy in range(grid.ny):
+        for ix in range(grid.nx):
+            assert wanted[iy, ix] == (np.abs(own - [ix, iy]).max(axis=1) <= 2).any()
+
+
 def test_huge_areas_get_larger_cells() -> None:
     grid: Grid = choose_grid(np.array([[-90_000.0, -90_000.0], [90_000.0, 90_000.0]]), 5.0)
     assert grid.nx * grid.ny <= MAX_CELLS

@@ -19,9 +19,20 @@ import puffervec
 from drive_env import cli
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
+from drive_env.render.ground import BROKEN_KINDS, YELLOW_KINDS
+from drive_env.scenes import packed
 from drive_env.scenes.controls import STOP_SIGN, TRAFFIC_LIGHT, controls_of
 from drive_env.scenes.reader import parse_scene, read_scene, scene_files
-from drive_env.scenes.schema import GREEN, OBJECT_TYPES, RED, Floats, Road, Scene
+from drive_env.scenes.schema import (
+    CONTROL_KINDS,
+    GREEN,
+    OBJECT_TYPES,
+    OFF,
+    RED,
+    Floats,
+    Road,
+    Scene,
+)
 from puffervec.errors import SceneError
 from tests.helpers import thinned
 
@@ -287,6 +298,95 @@ def test_shapes_and_uncertain_states() -> None:
         assert scene.left_out[name] == 1
     assert scene.left_out["states without a heading (the direction of motion is used)"] == 4
     assert scene.left_out["acceleration of states"] == 3
+
+
+def test_what_a_scenario_may_also_have() -> None:
+    """Stop lines with points, arrows, lights that are off, signs without a place, heights, sideways
+    motion, and obstacles that bound the road.
+    """
+    line = f"<stopLine>{point(78, -3.4)}{point(78, -0.1)}{refs('trafficSignRef', 6)}</stopLine>"
+    kinds = "".join(f"<laneletType>{kind}</laneletType>" for kind in ("urban", "exitRamp"))
+    held = refs("trafficSignRef", 5) + refs("trafficLightRef", 100, 101)
+    limit = "<speedLimit>20</speedLimit>"
+    signs = "".join(
+        f'<trafficSign id="{own_id}">'
+        + "".join(
+            f"<trafficSignElement><trafficSignID>{each}</trafficSignID>{rest}</trafficSignElement>"
+            for each, rest in parts
+        )
+        + "</trafficSign>"
+        for own_id, parts in (
+            (5, (("R2-1", "<additionalValue>25</additionalValue>"), ("R1-2", ""))),
+            (6, (("206", ""),)),
+        )
+    )
+    cycle = "".join(
+        f"<cycleElement><duration>{steps}</duration><color>{colour}</color></cycleElement>"
+        for colour, steps in (("red", 2), ("inactive", 1))
+    )
+    lights = (
+        f'<trafficLight id="100"><cycle>{cycle}<timeOffset>4</timeOffset></cycle>'
+        "<direction>left</direction></trafficLight>"
+        f'<trafficLight id="101"><cycle>{cycle}</cycle><active>false</active></trafficLight>'
+    )
+    drifting = (
+        f"<initialState><position>{point(3, 4)}</position>{exact('positionZ', 2.5)}"
+        f"{exact('orientation', math.pi / 2)}{exact('time', 0)}{exact('velocity', 3)}"
+        f"{exact('velocityY', 1)}</initialState>"
+    )
+    house = [(60.0, 40.0), (70.0, 40.0), (65.0, 50.0)]
+    polygon = f"<polygon>{''.join(point(*corner) for corner in house)}</polygon>"
+    bounds = obstacle(50, "building", polygon, "", "environmentObstacle") + obstacle(
+        51, "median_strip", box(4, 2), state("initialState", 0, 50.0, 30.0, math.pi / 2, 0.0),
+        "staticObstacle",
+    )  # fmt: skip
+    roads = lanelet(1, -3.5, 0, 80, ("solid_solid", "broad_dashed"), line + kinds + limit + held)
+    roads += lanelet(2, 10, 0, 80, ("solid_dashed", "lowered_curb"),
+                     "<laneletType>bicycleLane</laneletType>")  # fmt: skip
+    scene = parsed(
+        scenario(
+            roads
+            + signs
+            + lights
+            + bounds
+            + moving(30, 6)
+            + obstacle(31, "bus", box(9, 2), drifting)
+        )
+    )
+    first, second = of_type(scene, "lane")
+    assert (first.map_element_id, second.map_element_id) == (1, 3)
+    assert first.links is not None and first.links.speed_limit_mps == 20.0
+    lines = {(road.map_element_id, road.points_m[0, 1]) for road in of_type(scene, "road_line")}
+    assert lines == {(8, 0.0), (6, -3.5), (5, 13.5)}
+    turning, off, gives_way, stops = controls_of(scene)
+    arrow = RED | packed.STATE_ARROW
+    assert turning.states.tolist() == [OFF, arrow, arrow, OFF, arrow, arrow]
+    assert off.states.tolist() == [OFF] * 6 and off.position_m.tolist() == [78, -1.75, 0]
+    assert turning.stop_line_m is not None and turning.stop_line_m[:, 1].tolist() == [-0.1, -3.4]
+    assert (gives_way.kind, stops.kind) == (CONTROL_KINDS.index("yield_sign"), STOP_SIGN)
+    assert gives_way.position_m.tolist() == stops.position_m.tolist() == [80, -3.5, 0]
+    bus = scene.objects[1]
+    assert bus.position_m[0].tolist() == [3, 4, 2.5] and scene.has_height
+    assert bus.velocity_mps[0] == pytest.approx([-1, 3])
+    edges = {road.map_element_id: road.points_m for road in of_type(scene, "road_edge")
+             if road.points_m[:, 1].min() > 20}  # fmt: skip
+    assert edges[15][:, :2].tolist() == [list(corner) for corner in (*house, house[0])]
+    assert np.concatenate([edges[16].min(axis=0), edges[16].max(axis=0)]) == pytest.approx(
+        [49, 28, 0, 51, 32, 0]
+    )
+    assert any(
+        road.map_element_id == 15 and road.points_m[:, 1].tolist() == [10, 10, 10]
+        for road in of_type(scene, "road_edge")
+    )
+
+
+@pytest.mark.parametrize("mark", ["dashed_dashed", "dashed", "broad_solid", "dashed_solid"])
+def test_marks_that_begin_dashed_are_drawn_so(mark: str) -> None:
+    """Two marks of which only the first is dashed are one of their own."""
+    (line,) = of_type(parsed(scenario(lanelet(1, 0, 0, 9, (mark, "")))), "road_line")
+    mixed = mark == "dashed_solid"
+    assert (line.map_element_id in BROKEN_KINDS) == ("solid" not in mark)
+    assert line.map_element_id not in YELLOW_KINDS and (line.map_element_id not in (6, 7)) == mixed
 
 
 def test_intersections_have_no_edges_inside() -> None:

@@ -163,3 +163,138 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     (tmp_path / "bad" / "broken.json").write_text("{")
     assert main(["compare", "generated:1", str(tmp_path / "bad")]) == 2
     assert "none of its 1 scenes can be compared" in capsys.readouterr().err
+
+
+def slanted(angle: float, offset_m: float = 0.0, ends: tuple[float, float] = (-50.0, 50.0)) -> Road:
+    """A straight lane in some direction, at a distance to the left of the origin."""
+    along = np.linspace(*ends, 201)
+    ahead, left = (
+        np.array([np.cos(angle), np.sin(angle)]),
+        np.array([-np.sin(angle), np.cos(angle)]),
+    )
+    points = along[:, None] * ahead + offset_m * left
+    return Road("lane", 2, 1, np.column_stack([points, np.zeros(len(points))]))
+
+
+def kind_of(item: SceneObject, road: Road) -> str:
+    return compare.standing_kind(item, compare.sample_lanes(scene(roads=(road,))))
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.7, 2.5])
+def test_a_vehicle_is_on_a_lane_up_to_limits(angle: float) -> None:
+    """1.5 m and 0.5 rad off, as docs/scenes.md says, and no farther beyond its end than between two
+    samples of it.
+    """
+    road = slanted(angle)
+
+    def stands(along: float, across: float, turned: float) -> str:
+        x = along * np.cos(angle) - across * np.sin(angle)
+        y = along * np.sin(angle) + across * np.cos(angle)
+        return kind_of(thing(x, y, angle + turned), road)
+
+    for place, kind in (
+        ((0.0, 1.45, 0.0), "waiting"), ((0.0, -1.45, 0.0), "waiting"),
+        ((0.0, 1.55, 0.0), "parked"), ((0.0, -1.55, 0.0), "parked"),
+        ((0.0, 0.0, 0.48), "waiting"), ((0.0, 0.0, -0.48), "waiting"),
+        ((0.0, 0.0, 0.52), "parked"), ((0.0, 0.0, -0.52), "parked"),
+        ((50.9, 0.0, 0.0), "waiting"), ((51.2, 0.0, 0.0), "parked"),
+    ):  # fmt: skip
+        assert stands(*place) == kind, place
+
+
+def test_standing_is_to_stay_within_a_metre_or_to_be_slow_for_a_second() -> None:
+    aside, road = -9.0, lane(0.0, 1)
+    assert kind_of(thing(0.95 * T / 9, aside), road) == "parked"
+    assert kind_of(thing(1.05 * T / 9, aside), road) == "waiting"
+    assert kind_of(thing(0.48 * T), road) == "waiting" and kind_of(thing(0.52 * T), road) == ""
+    for pauses, kind in ((11, "waiting"), (10, "")):  # frames between them have a speed of 0
+        steps = np.where((np.arange(FRAMES) >= 40) & (np.arange(FRAMES) < 40 + pauses), 0.0, 0.5)
+        assert kind_of(thing(np.cumsum(steps)), road) == kind
+
+
+def test_turning_begins_at_30_degrees() -> None:
+    for degrees, share in ((29.0, 0.0), (31.0, 1.0), (-29.0, 0.0), (-31.0, 1.0)):
+        turns = thing(T, 0.0, np.radians(degrees) * T / 9)
+        assert compare.measure(scene(turns))["turning"] == share
+    over_pi = thing(T, 0.0, np.where(T < 4.0, 3.0, -3.0))
+    assert compare.heading_change(over_pi) == pytest.approx(2 * np.pi - 6.0)
+
+
+def test_accelerations_are_those_of_half_a_second() -> None:
+    """A jitter with that period does not show."""
+    jitter = thing(6.0 * T + 0.1 * np.sin(2 * np.pi * T / 0.5))
+    _, gain, _ = compare.motion_of(jitter)
+    assert np.abs(gain[1:-1]).max() < 1e-6
+    jerk = thing(T**3 / 6)
+    found = compare.measure(scene(jerk))
+    middle = 0.25 + 8.5 * 0.95  # of the window that has the 95 % quantile
+    assert found["speeding up"] == pytest.approx(middle, abs=0.15)
+    assert found["top speed"] == pytest.approx((0.25 + 8.5 * 0.9) ** 2 / 2, rel=0.03)
+
+
+def test_ways_to_goals_are_medians_over_agents() -> None:
+    early, late = thing(np.minimum(5 * T, 20.0)), thing(2.0 * T * T / 2 + 3 * T)
+    found = compare.measure(scene(early, late))
+    assert found["steps to goal"] == (36 + 90) / 2
+    assert found["way to goal"] == pytest.approx((18.0 + 3 * 9 + 9 * 9) / 2, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("other", "spacing"),
+    [
+        (slanted(0.7, 1.6), 1.6), (slanted(0.7, 1.4), None),
+        (slanted(0.7, -5.4), 5.4), (slanted(0.7, 5.6), None),
+        (slanted(0.7 + np.pi, 3.0), None),
+        (slanted(0.7, 3.0, (-49.1, 50.9)), 3.0), (slanted(0.7, 3.0, (50.0, 90.0)), None),
+        (slanted(1.02, 0.0), None),
+    ],
+)  # fmt: skip
+def test_adjacent_lanes_are_beside_each_other_in_one_direction(
+    other: Road, spacing: float | None
+) -> None:
+    found = compare.lane_spacing(compare.sample_lanes(scene(roads=(slanted(0.7), other))))
+    assert math.isnan(found) if spacing is None else found == pytest.approx(spacing, abs=1e-6)
+
+
+def test_lanes_may_differ_a_little_in_direction() -> None:
+    """By 0.3 rad; as far as they are adjacent, these lie from 1.5 to 5.5 m apart."""
+    found = compare.lane_spacing(compare.sample_lanes(scene(roads=(slanted(0.7), slanted(0.98)))))
+    assert 1.5 <= found <= 5.5
+
+
+def test_what_stands_on_a_map_is_counted() -> None:
+    square = np.array([[0.0, 0.0, 0.0], [3.0, 0.0, 0.0], [3.0, 3.0, 0.0], [0.0, 3.0, 0.0]])
+    roads = (
+        lane(0.0, 1), Road("crosswalk", 18, 2, square), Road("crosswalk", 18, 3, square + 9.0),
+        Road("stop_sign", 17, 4, square[:1] + [0.0, -1.0, 0.0]),
+    )  # fmt: skip
+    found = compare.measure(scene(thing(T), roads=roads))
+    assert found["crosswalks"] == 2 and found["lights and signs"] == 1
+    slope = Road("lane", 2, 1, np.linspace([0.0, 0.0, 2.0], [100.0, 0.0, 7.0], 101))
+    assert compare.measure(scene(thing(T), roads=(slope,)))["rise"] == pytest.approx(5.0, rel=0.03)
+
+
+def test_quantiles_of_rows_and_how_they_are_shown() -> None:
+    row = dict.fromkeys(compare.MEASURES, 1.0)
+    spread = compare.MeasuredSet(
+        "x" * 61, {str(n): {**row, "agents": float(n)} for n in range(11)}, ()
+    )
+    others = {"1": {**row, "agents": 5.0, "speed": 1 / 1.24, "lanes": 1 / 1.26}}
+    other = compare.MeasuredSet("y" * 60, others, ())
+    rows = {item["measure"]: item for item in compare.rows_of(spread, other)}
+    assert rows["agents"]["a"] == {"scenes": 11, "10%": 1.0, "50%": 5.0, "90%": 9.0}
+    assert rows["agents"]["ratio"] == 1.0 and rows["agents"]["distance"] == pytest.approx(5 / 11)
+    assert rows["speed"]["near"] and not rows["lanes"]["near"]
+    lines = compare.table(spread, other, list(rows.values())).splitlines()
+    assert [line.split()[0] for line in lines[1:] if line.endswith("*") or "  *  " in line] == [
+        "lanes"
+    ]
+    assert f"A: {'x' * 60}..., 11" in lines[-4] and f"B: {'y' * 60}, 1" in lines[-4]
+    assert [compare.short(value) for value in (0.12345, 999.4, 1234.5, -4321.0, math.nan)] == [
+        "0.123", "999", "1,234", "-4,321", "-",
+    ]  # fmt: skip
+
+
+def test_scenes_of_one_name_are_all_counted() -> None:
+    found = compare.collect_measures("set", [("one", {"a": 1.0}), ("one", {"a": 2.0})])
+    assert [row["a"] for row in found.scenes.values()] == [1.0, 2.0] and "one" in found.scenes

@@ -7,13 +7,16 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import json
+import re
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from drive_env import config as module
 from drive_env.config import CHOICES, PLAYERS, DriveConfig
-from drive_env.env import ENV, REWARDS
+from drive_env.env import DRIVER_NAME, ENV, PRESET, REWARDS, TRAINED
 from drive_env.evaluate.baselines import BASELINES, baseline
 from puffervec.contract.native import c_fields, pack_config
 from puffervec.errors import ConfigError
@@ -35,6 +38,22 @@ from puffervec.train.config.tables import replace_from_table
         ("lanes", 65, "lanes is 65; it must be from 0 to 64"),
         ("range_m", float("nan"), "range_m is nan; it must be a number"),
         ("range_m", 0.5, "range_m is 0.5; it must be from 1 to 500"),
+        ("simplify_m", 2.1, "simplify_m is 2.1; it must be from 0 to 2"),
+        ("placement_seed", 2**31, "placement_seed is 2147483648; it must be from 0 to 2.147"),
+        ("vehicles_per_km", 0.09, "vehicles_per_km is 0.09; it must be from 0.1 to 200"),
+        ("vehicles_per_km", 201.0, "vehicles_per_km is 201.0; it must be from 0.1 to 200"),
+        ("window_s", 1001.0, "window_s is 1001.0; it must be from 0 to 1000"),
+        ("window_s", 0.15, "it must be 0 (scenes are driven whole) or at least 0.2"),
+        ("raster", 15, "raster is 15; it must be 0 (none) or at least 16"),
+        ("raster_alone", 1, "raster_alone is 1, but raster is 0"),
+        ("raster_channels", "traffic", "raster_channels is traffic, but raster is 0"),
+        ("goal_behavior", 2, "goal_behavior is 2; it must be one of drive_on, remove"),
+        ("goal_behavior", -1, "goal_behavior is -1; it must be one of drive_on, remove"),
+        ("control_ids", (2**31,), "it must be a list of whole numbers"),
+        ("control_ids", (-(2**31) - 1,), "it must be a list of whole numbers"),
+        ("control_ids", "12", "it must be a list of whole numbers"),
+        ("split", "half", "split is 'half'; it must be one of all, train, validation, test"),
+        ("scenes", 3, "scenes is 3; it must be "),
         ("control", 2, "control is 2; it must be one of moving, valid, all, predict, sdc, ids"),
         ("control", True, "control is True; it must be one of moving, valid"),
         ("control", "movin", "control is 'movin'; it must be one of moving, valid"),
@@ -62,6 +81,51 @@ def test_bounds_include_their_ends() -> None:
     for name, (low, high) in module._BOUNDS.items():
         for value in (low, high):
             assert getattr(DriveConfig(**{"raster": 64, name: value}), name) == value
+
+
+def test_what_is_just_allowed_is_taken() -> None:
+    ids = (2**31 - 1, -(2**31), 5, 5)
+    assert DriveConfig(control_ids=ids).control_ids == (-(2**31), 5, 2**31 - 1)
+    shares = DriveConfig(traffic_idm=0.5, traffic_log=0.5, window_s=0.2, raster=16)
+    assert (shares.traffic_idm, shares.window_s, shares.raster) == (0.5, 0.2, 16)
+    old = DriveConfig(control=0, goal_behavior=0)  # as runs from before the names say it
+    assert (old.control, old.goal_behavior) == ("moving", "drive_on")
+    far = DriveConfig(observation="far")
+    assert (far.segments, DriveConfig().segments) == ("spread", "nearest")
+
+
+def test_defaults_of_rewards_are_those_of_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "drive.md").read_text()
+    listed = re.findall(r"^\| `(reward_\w+)` \| (-?[0-9.]+) \|", page, re.MULTILINE)
+    rewards = {item.name for item in dataclasses.fields(DriveConfig)} - {"reward_ranges"}
+    assert {name for name, _ in listed} == {n for n in rewards if n.startswith("reward_")}
+    assert {name: getattr(DriveConfig(), name) for name, _ in listed} == {
+        name: float(value) for name, value in listed
+    }
+
+
+def test_the_preset_is_what_the_driver_that_comes_with_the_env_was_trained_with() -> None:
+    """Its record is older than the code: other values would make another driver. It had 25 minutes
+    instead of seven.
+    """
+    kept = json.loads((TRAINED / DRIVER_NAME / "manifest.json").read_text())["config"]
+    now = json.loads(json.dumps(TrainConfig.of("drive").tables()))
+    assert len(kept["env"]) > 80 and {name: now["env"][name] for name in kept["env"]} == kept["env"]
+    for section, values in PRESET.items():
+        for name in values:
+            limit = (section, name) == ("train", "time_limit_s")
+            assert now[section][name] == (7 * 60 if limit else kept[section][name]), name
+
+
+def test_paths_that_exist_are_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever they are called; but a name of generated scenes is never one."""
+    for name in ("a=2", "b", "generated"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert module.sets_of("a=2,b=3,c=.5") == [("a=2", None), ("b", 3.0), ("c", 0.5)]
+    assert module.sets_of("a=2") == [("a=2", None)]
+    scenes = DriveConfig(scenes="a=2,b=3,generated:5=2,generated").scenes
+    assert scenes == f"{tmp_path}/a=2,{tmp_path}/b=3,generated:5=2,generated"
 
 
 def test_every_field_has_bounds_and_a_sentence_of_help() -> None:

@@ -24,9 +24,20 @@ from drive_env.config import DriveConfig
 from drive_env.drawing.drawing import drawing
 from drive_env.drawing.events import gap_m
 from drive_env.evaluate.causes import causes_of, contacts_of
-from drive_env.evaluate.contacts import Body, Roads, _body, angle_of, contact_side, rule_of_lanes
+from drive_env.evaluate.contacts import (
+    Body,
+    Roads,
+    _body,
+    _within,
+    angle_of,
+    contact_of,
+    contact_side,
+    rule_of_lanes,
+)
 from drive_env.evaluate.evaluate import evaluate
 from drive_env.evaluate.failures import cause_of
+from drive_env.scenes import packed
+from puffervec._ffi import lib
 from puffervec.commands import cli
 from puffervec.contract.drawing import Event
 from puffervec.contract.evaluation import Interval, Row
@@ -464,3 +475,117 @@ def test_gaps_between_boxes_are_those_of_their_corners() -> None:
         )
         signs.add(gap > 0)
     assert signs == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("body", "lane"),
+    [
+        (car(20.0, 3.9, 0), 0), (car(20.0, -4.1, 0), None),  # one that drives
+        (car(20.0, 1.9, 0, 0.08), 0), (car(20.0, 2.1, 0, 0.08), None),  # one that stands
+        (car(20.0, 3.0, 0, 0.12), 0), (car(20.0, 3.0, 0, 0.08), None),
+        (car(50.9, 1.0, 31), 1), (car(51.1, 1.0, 31), 0), (car(50.1, 1.0, 29), 0),
+        (car(50.1, 3.2, 29), 1), (car(50.1, 3.0, 29), 0),
+    ],
+)  # fmt: skip
+def test_the_lane_of_a_body(body: Body, lane: int | None) -> None:
+    """The nearest within 4 m, or 2 m if it stands; one more than 30 degrees off counts as 3 m
+    farther away. docs/drive.md has these numbers.
+    """
+    found = Lanes([(0, 0, 100, 0), (50, -50, 50, 50)], [[], []]).lane_at(body)
+    assert (found and found.number) == lane if lane is not None else found is None
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "rule"),
+    [
+        (car(20.0, 0.0, 121), car(20.0, 30.0, 0), "on-coming lane"),
+        (car(20.0, 0.0, 119), car(20.0, 30.0, 0), "crossing lanes"),
+        (car(20.0, 0.0, 180, 0.05), car(20.0, 30.0, 0), "crossing lanes"),
+        (car(20.0, 0.0, 180, 0.05), car(20.0, 50.0, 0), None),
+        (car(20.0, 50.0, 0), car(20.0, 0.0, 121), "on-coming lane"),
+        (car(20.0, 0.0, 44), car(20.0, 30.0, 0), "lane change"),
+        (car(20.0, 0.0, 46), car(20.0, 30.0, 0), "crossing lanes"),
+        (car(150.0, 0.0, 0), car(150.0, 60.0, 0), "merge"),
+    ],
+)
+def test_rules_of_lanes_at_their_limits(own: Body, other: Body, rule: str | None) -> None:
+    lines = [(0, 0, 100, 0), (0, 30, 100, 30), (101, 0, 200, 0), (101, 60, 200, 60),
+             (300, 0, 400, 0)]  # fmt: skip
+    assert rule_of_lanes(own, other, Lanes(lines, [[], [], [4], [4], []])) == rule
+
+
+@pytest.mark.parametrize(
+    ("turn_deg", "left"), [(29, False), (31, True), (-31, False), (200, False)]
+)
+@pytest.mark.parametrize("start_deg", [0, 170, -100])
+def test_turns_to_the_left_are_of_more_than_30_degrees(
+    turn_deg: float, left: bool, start_deg: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roads = Lanes([(0, 0, 100, 0)], [[]])
+    start = math.radians(start_deg)
+    end = math.remainder(start + math.radians(turn_deg), math.tau)
+    monkeypatch.setattr(roads, "directions", lambda lane: (start, end))
+    assert roads.turns_left(0) == left
+
+
+@pytest.mark.parametrize(("turn_deg", "rule"), [(134, "crossing lanes"), (136, "left turn")])
+def test_a_left_turn_is_across_what_comes_from_ahead(turn_deg: float, rule: str) -> None:
+    """One lane turns to the left, the other comes from the opposite direction, 45 degrees at most
+    off it.
+    """
+    c, s = math.cos(math.radians(turn_deg)), math.sin(math.radians(turn_deg))
+    roads = Lanes([(0, 0, 100, 0), (20 - 50 * c, 30 - 50 * s, 20 + 50 * c, 30 + 50 * s)], [[], []])
+    assert rule_of_lanes(car(20, 0, 0), car(20, 30, turn_deg), roads) == "crossing lanes"
+    roads.turns_left = lambda lane: lane == 0  # type: ignore[method-assign]
+    assert rule_of_lanes(car(20, 0, 0), car(20, 30, turn_deg), roads) == rule
+
+
+def test_a_place_is_on_a_polygon_or_2_m_beside_it() -> None:
+    """Against the half planes and the sides of a triangle."""
+    rng, found = np.random.default_rng(8), 0
+    for _ in range(400):
+        corners = rng.uniform(-10, 10, (3, 2))
+        x, y = rng.uniform(-12, 12, 2)
+        step = np.roll(corners, -1, axis=0) - corners
+        gap = np.array([x, y]) - corners
+        inside = abs(np.sign(step[:, 0] * gap[:, 1] - step[:, 1] * gap[:, 0]).sum()) == 3
+        along = np.clip((gap * step).sum(axis=1) / (step * step).sum(axis=1), 0, 1)
+        near = np.hypot(*(gap - along[:, None] * step).T).min() <= 2.0
+        assert _within(x, y, *corners.T) == (inside or near)
+        found += inside or near
+    assert 40 < found < 300
+    square = np.array([0.0, 4.0, 4.0, 0.0]), np.array([0.0, 0.0, 9.0, 9.0])
+    for x, y, on in ((-1.9, 3, True), (-2.1, 3, False), (2.0, 4.5, True), (6.1, 9, False)):
+        assert _within(x, y, *square) == on
+
+
+@pytest.mark.parametrize(("moved_m", "other"), [(0.9, "parked vehicle"), (1.1, "vehicle")])
+def test_a_parked_car_stays_within_a_metre(moved_m: float, other: str) -> None:
+    """Frames in which it is absent do not count."""
+    frames = np.zeros(9, packed.FRAME)
+    frames["x_m"][3:6], frames["y_m"][3:6] = [50.0, 50.0 + 0.6 * moved_m, 99.0], [7.0, 7.0, 99.0]
+    frames["y_m"][4] += 0.8 * moved_m
+    frames["speed"][5] = packed.FRAME_INVALID
+    objects = np.zeros(2, packed.OBJECT)
+    objects["length_m"], objects["width_m"], objects["id"] = 4.0, 2.0, (7, 8)
+    objects["frames_index"], objects["frame_count"] = 3, 3
+    arrays = {**Lanes([(0, 0, 100, 0)], [[]]).arrays, "objects": objects, "frames": frames}
+    parts = ("x", "y", "heading", "speed")
+    state = {
+        **{f"contact_{part}": [value] for part, value in zip(parts, (0, 0, 0, 5.0), strict=True)},
+        **{f"other_{part}": [value] for part, value in zip(parts, (4.2, 0, 0, 1.0), strict=True)},
+        "contact_object": [2], "contact_driver": [lib.PV_DRIVE_BY_LOG], "object": np.array([0]),
+        "slot": np.array([0]), "contact_fault": [1], "contact_step": [4], "red_light_step": [5],
+        "stop_sign_step": [0],
+    }  # fmt: skip
+    found = contact_of(state, 0, arrays, 1)
+    assert found == {
+        "other": other, "other_id": 8, "driver": None if "parked" in other else "log",
+        "angle": "rear-end", "rule": "following", "at_fault": 1, "speed_mps": 5.0,
+        "other_speed_mps": 1.0,
+    }  # fmt: skip
+    for step, rule in ((4, "red light"), (0, "following")):
+        assert contact_of({**state, "red_light_step": [step]}, 0, arrays, 1)["rule"] == rule
+    assert contact_of({**state, "stop_sign_step": [1]}, 0, arrays, 1)["rule"] == "stop sign"
+    for number in (0, 3):
+        assert contact_of({**state, "contact_object": [number]}, 0, arrays, 1)["other"] is None

@@ -166,3 +166,56 @@ def test_a_sign_to_the_left_of_its_nearest_lane_holds_for_the_next_one() -> None
     np.testing.assert_allclose(
         controls[["line_y0_m", "line_y1_m"]][0].tolist(), (105.75, 102.25), atol=1e-6
     )
+
+
+def test_signs_among_lanes_of_all_directions() -> None:
+    """A sign holds for the nearest lane within 8 m that passes it on its left, and the stop line
+    lies across that lane, 3.5 m long; by a plain search.
+    """
+    rng, held = np.random.default_rng(1), 0
+    for _ in range(60):
+        ends, heights, place = (rng.uniform(-15, 15, shape) for shape in ((6, 2, 2), (6, 2), 2))
+        lanes = [Road("lane", 2, 100 + k, np.column_stack([ends[k], heights[k]])) for k in range(6)]
+        sign = Road("stop_sign", 17, 40, np.array([[*place, 1.0]]))
+        scene = dataclasses.replace(random_scene(0, objects=1, roads=0), roads=(*lanes, sign))
+        (control,) = packed_controls(scene)[0]
+        most, lane, near, turn = 8.0, packed.NO_LANE, place, 0.0
+        for k, (first, last) in enumerate(ends):
+            step = last - first
+            on = first + np.clip((place - first) @ step / (step @ step), 0, 1) * step
+            gap = place - on
+            if step[0] * gap[1] - step[1] * gap[0] < 0 and np.hypot(*gap) < most:
+                most, lane, near, turn = np.hypot(*gap), k, on, np.arctan2(step[1], step[0])
+        assert control["lane"] == lane
+        half = 1.75 * (lane != packed.NO_LANE) * np.array([-np.sin(turn), np.cos(turn)])
+        line = np.concatenate([near + half, near - half]) - [10, 0, 10, 0]
+        found = control[["line_x0_m", "line_y0_m", "line_x1_m", "line_y1_m"]].tolist()
+        np.testing.assert_allclose(found, line, atol=2e-3)
+        assert np.cos(control["heading"] - turn) > 1 - 1e-6
+        held += lane != packed.NO_LANE
+    assert 10 < held < 60
+
+
+def test_lights_of_scenes_without_lanes_or_in_odd_places() -> None:
+    """Keys of at most nine digits are lanes; a place is one if it lies within 100 km; times outside
+    of the log are left out.
+    """
+
+    def lights(key: str, x: float = 1.0, times: list[Any] | None = None) -> list[Control]:
+        light = {"state": ["stop", "go"], "x": [x] * 2, "y": [2.0] * 2}
+        tree = {key: light if times is None else {**light, "time_index": times}}
+        return list(controls_of(scene_with(traffic_lights=tree)))
+
+    keys = {"30": 30, "-7": -7, "x": -1, "123456789": 123456789, "1234567890": -1}
+    for key, lane in keys.items():
+        (light,) = lights(key)
+        assert (light.lane_id, light.id) == (lane, lane) and light.position_m.tolist() == [1, 2, 0]
+    assert len(lights("30", 99_999.0)) == 1 and lights("30", 100_001.0) == []
+    assert len(lights("30", -99_999.0)) == 1 and lights("30", -100_001.0) == []
+    for times, states in (
+        (None, {0: RED, 1: GREEN}), ([0, 19], {0: RED, 19: GREEN}), ([3, 20], {3: RED}),
+        ([-1, 2], {2: GREEN}), ([5], {5: RED, 1: GREEN}), (["a", 2.0], {}),
+    ):  # fmt: skip
+        (light,) = lights("30", times=times)
+        expected = [states.get(frame, UNKNOWN) for frame in range(20)]
+        assert light.states.tolist() == expected, times

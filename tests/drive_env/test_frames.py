@@ -79,3 +79,27 @@ def test_frames_of_a_tenth_stay_as_they_are() -> None:
 def test_times_that_jump_are_refused(times_s: list[float], message: str) -> None:
     with pytest.raises(SceneError, match=message):
         step_of(CHECK, np.array(times_s), "ts")
+
+
+def steps(*steps_s: float) -> np.ndarray:
+    return np.concatenate([[0.0], np.cumsum(steps_s)])
+
+
+@pytest.mark.parametrize(
+    ("steps_s", "step_s"),
+    [
+        ([0.0205] * 3, 0.0205), ([0.495] * 3, 0.495), ([0.0195] * 3, None), ([0.505] * 3, None),
+        ([0.1095] * 3, 0.1), ([0.0905] * 3, 0.1), ([0.111] * 3, 0.111), ([0.089] * 3, 0.089),
+        ([0.2, 0.29, 0.2], 0.2), ([0.2, 0.11, 0.2], 0.2), ([0.2, 0.31, 0.2], None),
+        ([0.2, 0.09, 0.2], None), ([], 0.1),
+    ],
+)  # fmt: skip
+def test_steps_at_their_limits(steps_s: list[float], step_s: float | None) -> None:
+    """From 0.02 to 0.5 s; within 0.01 s of a tenth they are one; a single one may be half as long
+    again, or half as long.
+    """
+    if step_s is None:
+        with pytest.raises(SceneError):
+            step_of(CHECK, steps(*steps_s), "ts")
+    else:
+        assert step_of(CHECK, steps(*steps_s), "ts") == pytest.approx(step_s)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from drive_env.scenes.geometry import (
+    beyond,
     box_crosses_segment,
     boxes_overlap,
     fit,
@@ -237,3 +238,11 @@ def test_lines_that_cannot_be_fitted_are_simplified() -> None:
     ring = np.array([[0.0, 0], [4, 0], [4, 4], [0, 4], [0, 0]])
     for points in (ring, ring[:2], ring[:1], ring[:0]):
         np.testing.assert_allclose(fit(points, 0.02), simplify(points, 0.02), atol=1e-9)
+
+
+def test_goals_500_m_outside_of_all_places_are_beyond() -> None:
+    places = np.array([[0.0, 50.0], [100.0, 0.0]])
+    for off, far in ((499.0, False), (501.0, True)):
+        goals = np.array([[-off, 20.0], [100 + off, 20.0], [30.0, -off], [30.0, 50 + off]])
+        assert beyond(goals, places).tolist() == [far] * 4
+        assert not beyond(goals, places[:0]).any()

@@ -288,6 +288,30 @@ def test_the_motion_tells_degrees_from_radians(tiny_tree: MakeTree, generation: 
         )
 
 
+@pytest.mark.parametrize(
+    ("frames", "speed_mps", "course", "off", "radians"),
+    [
+        (10, 3.1, 1.5, 0.0, True), (9, 3.1, 1.5, 0.0, False), (30, 2.9, 1.5, 0.0, False),
+        (30, 3.1, 1.5, 0.09, True), (30, 3.1, 1.5, 0.11, False), (30, 3.1, 1.5, -0.11, False),
+        (30, 3.1, 0.315, 0.0, True), (30, 3.1, 0.295, 0.0, False),
+    ],
+)  # fmt: skip
+def test_the_motion_tells_the_unit_at_its_limits(
+    tiny_tree: MakeTree, frames: int, speed_mps: float, course: float, off: float, radians: bool
+) -> None:
+    """Ten frames at 3 m/s whose headings are within 0.1 rad of the motion, and would be more than
+    0.3 rad off as degrees.
+    """
+    tree = older(tiny_tree(cars=1), "A", degrees=False)
+    (item,) = tree["objects"]
+    item["heading"] = [course + off] * 30
+    speeds = [speed_mps] * frames + [1.0] * (30 - frames)
+    item["velocity"] = [{"x": v * math.cos(course), "y": v * math.sin(course)} for v in speeds]
+    (found,) = scene_from_tree(tree, "t", "t").objects
+    expected = course + off if radians else math.radians(course + off)
+    np.testing.assert_allclose(found.heading_rad, expected)
+
+
 def test_radians_that_go_on_past_a_turn_are_wrapped(tiny_tree: MakeTree) -> None:
     """The car in front turns on and on, and the parked one has turned before; the motion agrees
     with radians.

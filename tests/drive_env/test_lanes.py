@@ -77,6 +77,54 @@ def test_neighbours_run_beside_in_the_same_direction() -> None:
     assert lanes["right"].tolist() == [3, 0, NONE, NONE, NONE, NONE]
 
 
+@pytest.mark.parametrize(
+    ("gap_m", "turn_rad", "rise_m", "leads"),
+    [
+        (0.09, 0.0, 0.0, True), (0.115, 0.0, 0.0, False),
+        (0.0, 0.48, 0.0, True), (0.0, 0.52, 0.0, False), (0.0, -0.48, 0.0, True),
+        (0.0, -0.52, 0.0, False), (0.0, 0.0, 1.9, True), (0.0, 0.0, 2.1, False),
+        (0.0, 0.0, -1.9, True), (0.0, 0.0, -2.1, False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("course", [0.0, 2.0, np.pi])
+def test_a_lane_goes_on_within_limits(
+    course: float, gap_m: float, turn_rad: float, rise_m: float, leads: bool
+) -> None:
+    """10 cm, half a radian and 2 m, in any direction."""
+    ahead, after = (np.array([np.cos(a), np.sin(a)]) for a in (course, course + turn_rad))
+    begin = 20 * ahead + gap_m * np.array([-ahead[1], ahead[0]])
+    _, exits, _, _ = graph(
+        lane(10, (0, 0), tuple(20 * ahead)),
+        lane(11, tuple(begin), tuple(begin + 20 * after), z=rise_m),
+    )
+    assert exits == [{1} if leads else set(), set()]
+
+
+@pytest.mark.parametrize(
+    ("offset_m", "rise_m", "begin_m", "beside"),
+    [
+        (1.6, 0.0, 0.0, True), (1.4, 0.0, 0.0, False),
+        (5.4, 0.0, 0.0, True), (5.6, 0.0, 0.0, False),
+        (3.5, 1.9, 0.0, True), (3.5, 2.1, 0.0, False),
+        (3.5, 0.0, 26.0, True), (3.5, 0.0, 34.0, False),
+    ],
+)  # fmt: skip
+def test_neighbours_are_beside_within_limits(
+    offset_m: float, rise_m: float, begin_m: float, beside: bool
+) -> None:
+    """1.5 to 5.5 m to the side, 2 m up, along half of the shorter one."""
+    for course in (0.0, 2.0):
+        ahead = np.array([np.cos(course), np.sin(course)])
+        left = np.array([-ahead[1], ahead[0]])
+        first = begin_m * ahead + offset_m * left
+        lanes, *_ = graph(
+            lane(1, (0, 0), tuple(60 * ahead)),
+            lane(2, tuple(first), tuple(first + 60 * ahead), z=rise_m),
+        )
+        assert lanes["left"].tolist() == [1 if beside else NONE, NONE]
+        assert lanes["right"].tolist() == [NONE, 0 if beside else NONE]
+
+
 def test_the_file_knows_better() -> None:
     """What it says of one side holds for both; ids of no lane are left out; neighbours it does not
     name are inferred.

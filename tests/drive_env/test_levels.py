@@ -42,13 +42,14 @@ def flags_of(scene: Scene, folder: Path) -> bool:
 @pytest.mark.parametrize(
     ("above", "below", "expected"),
     [(bridge, flat, True), (hill, hill, False), (ramp, ramp, False),
-     (lambda xy: hill(xy) + 1.5, hill, True), (lambda xy: hill(xy) + 0.6, hill, False)],
+     (lambda xy: hill(xy) + 1.5, hill, True), (lambda xy: hill(xy) + 0.6, hill, False),
+     (lambda xy: flat(xy) + 1.1, flat, True), (lambda xy: flat(xy) + 0.95, flat, False)],
 )  # fmt: skip
 def test_levels_are_two_grounds_in_one_place(
     tmp_path: Path, above: Height, below: Height, expected: bool
 ) -> None:
     """A road that crosses another above it: 8 m, 1.5 m, 0.6 m and not at all, the last three on a
-    hill of 6 m.
+    hill of 6 m; and on both sides of a metre.
     """
     low = car(along((0, 0), 0.0, 10, below), 0.0)
     roads = [road("lane", (-10, 0), (90, 0), below), road("lane", (20, 60), (20, -60), above)]

@@ -23,6 +23,26 @@ from tests.twins import wosac
 TIMED = [name for name, estimator in ESTIMATORS.items() if estimator.bins > 2]
 
 
+def test_bins_are_those_of_the_challenge() -> None:
+    """Its configurations of 2024 and 2025 have equal ones (sim_agents/*_config.textproto); the
+    twin takes them from here.
+    """
+    accelerations = {"linear_acceleration": 12.0, "angular_speed": 0.628,
+                     "angular_acceleration": 3.14}  # fmt: skip
+    expected = {
+        "linear_speed": (0.0, 25.0, 10), "distance_to_nearest_object": (-5.0, 40.0, 10),
+        "time_to_collision": (0.0, 5.0, 10), "distance_to_road_edge": (-20.0, 40.0, 10),
+        **{name: (-most, most, 11) for name, most in accelerations.items()},
+    }  # fmt: skip
+    found = {name: ESTIMATORS[name] for name in TIMED}
+    assert {name: (of.low, of.high, of.bins) for name, of in found.items()} == expected
+    assert {of.pseudocount for of in found.values()} == {0.1}
+    kinds = {name: of.group for name, of in ESTIMATORS.items()}
+    assert [name for name, group in kinds.items() if group == "map"] == [
+        "distance_to_road_edge", "offroad", "traffic_light_violation",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", TIMED)
 def test_series_equal_the_twin(name: str) -> None:
     rng, estimator = np.random.default_rng(len(name)), ESTIMATORS[name]

@@ -21,14 +21,15 @@ import pytest
 from drive_env import cli
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
-from drive_env.scenes import open_scenes
+from drive_env.scenes import open_scenes, opendrive, xodr_lines
 from drive_env.scenes.compile import CompileSettings, compile_scene
 from drive_env.scenes.controls import STOP_SIGN, TRAFFIC_LIGHT, controls_of
 from drive_env.scenes.logged import MPH_MPS
 from drive_env.scenes.reader import parse_scene, read_scene
-from drive_env.scenes.schema import UNKNOWN, Floats, Road, Scene
+from drive_env.scenes.schema import CONTROL_KINDS, UNKNOWN, Floats, Road, Scene
 from puffervec.errors import SceneError
 from puffervec.system import extras
+from tests.drive_env import plain_roads
 
 NEEDS = [
     each for each in ("py123d", "shapely", "scipy", "pyquaternion") if not extras.installed(each)
@@ -36,6 +37,18 @@ NEEDS = [
 needs_py123d = pytest.mark.skipif(
     bool(NEEDS), reason=f"needs {', '.join(NEEDS)}: see docs/scenes.md"
 )
+
+
+@pytest.fixture(params=["plain", pytest.param("py123d", marks=needs_py123d)])
+def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """py123d's parser of roads, or a plain one of straight pieces and arcs."""
+    if request.param == "plain":
+        monkeypatch.setattr(opendrive, "sections_of", plain_roads.sections_of)
+        monkeypatch.setattr(opendrive, "require_parser", lambda name: None)
+    return str(request.param)
+
+
+plainly = pytest.mark.usefixtures("parser")
 SLOPE, CURVATURE, STRAIGHT_M, LENGTH_M = 0.01, 0.02, 100.0, 150.0
 TOWNS = [f"Town{name}" for name in "01 02 03 04 05 06 07 10HD 11 12 13 15".split()]
 
@@ -81,7 +94,7 @@ def road(
     )
 
 
-def opendrive(*roads: str) -> bytes:
+def document(*roads: str) -> bytes:
     head = '<?xml version="1.0"?>\n<OpenDRIVE>\n<header revMajor="1" revMinor="6" name="town"/>\n'
     return (head + "".join(roads) + "</OpenDRIVE>\n").encode()
 
@@ -119,7 +132,7 @@ def bend(head: str = "", rest: str = "") -> bytes:
         link='<predecessor elementType="road" elementId="a" contactPoint="end"/>',
         elevation=f'<elevation s="0" a="{2 + SLOPE * LENGTH_M}" b="0" c="0" d="0"/>',
     )  # fmt: skip
-    return opendrive(first, second)
+    return document(first, second)
 
 
 def place(s: Floats, t: float) -> Floats:
@@ -152,7 +165,7 @@ def length_of(points_m: Floats) -> float:
     return float(np.hypot(*np.diff(points_m[:, :2], axis=0).T).sum())
 
 
-@needs_py123d
+@plainly
 def test_lanes_are_where_the_closed_form_has_them() -> None:
     scene = parsed(bend())
     assert (scene.frame_count, scene.objects, scene.scenario_id) == (1, (), "town")
@@ -165,7 +178,7 @@ def test_lanes_are_where_the_closed_form_has_them() -> None:
         np.testing.assert_allclose(left.points_m, place(s[::-1], 1.75), atol=1e-9)
 
 
-@needs_py123d
+@plainly
 def test_lanes_are_linked_in_the_direction_of_travel() -> None:
     scene = parsed(bend())
     first, second = (lane_near(scene, *place(np.array([s]), -1.5)[0, :2]) for s in (0.0, 60.0))
@@ -186,7 +199,7 @@ def test_lanes_are_linked_in_the_direction_of_travel() -> None:
     assert (outer.links.left, outer.links.right) == (third.id, -1)
 
 
-@needs_py123d
+@plainly
 def test_marks_edges_and_what_is_left_out() -> None:
     scene = parsed(bend())
     lines = of_type(scene, "road_line")
@@ -200,7 +213,7 @@ def test_marks_edges_and_what_is_left_out() -> None:
     assert scene.left_out == {"lanes of type sidewalk": 1}
 
 
-@needs_py123d
+@plainly
 def test_left_hand_traffic_drives_on_the_left() -> None:
     scene = parsed(bend('rule="LHT"'))
     s = np.arange(61.0)
@@ -233,7 +246,7 @@ def test_spirals_and_cubics(ends: tuple[float, float]) -> None:
     y = np.concatenate([[7.0], 7.0 + np.cumsum(np.sin((heading[1:] + heading[:-1]) / 2)) * step])
     shape = f'<spiral curvStart="{ends[0]}" curvEnd="{ends[1]}"/>'
     only = section(0, "", "", lane(-1, "driving", 4.0))
-    scene = parsed(opendrive(road(1, length, geometry(0, 5, 7, 0.3, length, shape), only)))
+    scene = parsed(document(road(1, length, geometry(0, 5, 7, 0.3, length, shape), only)))
     (made,) = of_type(scene, "lane")
     at = np.linspace(0, 40_000, len(made.points_m)).astype(int)
     expected = np.stack([x + 2 * np.sin(heading), y - 2 * np.cos(heading)], axis=-1)[at]
@@ -249,7 +262,7 @@ def test_param_poly3_and_lane_offsets() -> None:
     only = section(0, "", "", lane(-1, "driving", 4.0))
     offset = '<laneOffset s="0" a="1.5" b="0" c="0" d="0"/>'
     plan = geometry(0, 10, 20, 0.0, 30.2, cubic)
-    (made,) = of_type(parsed(opendrive(road(1, 30.2, plan, only, offset=offset))), "lane")
+    (made,) = of_type(parsed(document(road(1, 30.2, plan, only, offset=offset))), "lane")
     p = np.linspace(0, 1, len(made.points_m))
     u, v, dv = 30 * p, 6 * p**2 - 4 * p**3, 12 * p - 12 * p**2
     turn = np.arctan2(dv, 30)
@@ -297,9 +310,9 @@ JUNCTION = (
 )  # fmt: skip
 
 
-@needs_py123d
+@plainly
 def test_a_junction_with_signals_and_a_crosswalk() -> None:
-    scene = parsed(opendrive(JUNCTION))
+    scene = parsed(document(JUNCTION))
     inwards, through = lane_near(scene, 0, -1.5), lane_near(scene, 20, -1.5)
     out, backwards = lane_near(scene, 30, -1.5), lane_near(scene, 50, 1.5)
     back = lane_near(scene, 30, 1.5)
@@ -327,6 +340,153 @@ def test_a_junction_with_signals_and_a_crosswalk() -> None:
     }
 
 
+@plainly
+def test_types_marks_and_corners_of_a_motorway() -> None:
+    """From 30 m on the road is a street; the lanes are for cars, for bicycles, and beside them."""
+    center = mark("solid solid", "yellow")
+    marks = mark("broken") + mark("none", offset=10) + mark("solid", offset=20)
+    right = (
+        lane(-1, "onRamp", 3.0, rest=marks + mark("solid", offset=29.95))
+        + lane(-2, "biking", 1.5, rest=mark("grass"))
+        + lane(-3, "shoulder", 1.0, rest=mark("curb"))
+        + lane(-4, "none", 1.0)
+    )
+    plan = geometry(0, 0, 0, 0, 60, "<line/>")
+    sections = section(0, lane(1, "driving", 3.0), center, right) + section(
+        30, lane(1, "driving", 3.0), "", lane(-1, "driving", 3.0, BEFORE.format(-1))
+    )
+    walk = (
+        '<object type="crosswalk" s="{}" t="1" zOffset="0.5" hdg="{}">'
+        "<outline>{}</outline></object>"
+    )
+    local = '<cornerLocal u="1" v="0" z="0.25"/><cornerLocal u="0" v="2" z="0"/>'
+    along = '<cornerRoad s="5" t="-2" dz="0.25"/><cornerRoad s="8" t="-3"/>'
+    rest = (
+        '<type s="30" type="town"><speed max="30" unit="mph"/></type>'
+        '<type s="0" type="motorway"><speed max="120" unit="km/h"/></type>'
+        f"<objects>{walk.format(20, math.pi / 2, local)}{walk.format(6, 0.3, along)}</objects>"
+    )
+    scene = parsed(document(road(1, 60, plan, sections, rest=rest)))
+    lanes = {(*each.points_m[0, :2].round(6).tolist(),): each for each in of_type(scene, "lane")}
+    expected = {
+        (0.0, -1.5): (1, 120 / 3.6), (0.0, -3.75): (3, 120 / 3.6), (30.0, 1.5): (1, 120 / 3.6),
+        (30.0, -1.5): (2, 30 * MPH_MPS), (60.0, 1.5): (2, 30 * MPH_MPS),
+    }  # fmt: skip
+    found = {
+        key: (each.map_element_id, each.links.speed_limit_mps)
+        for key, each in lanes.items()
+        if each.links is not None
+    }
+    assert found == {key: (kind, pytest.approx(limit)) for key, (kind, limit) in expected.items()}
+    cars, bicycles = lanes[0.0, -1.5], lanes[0.0, -3.75]
+    assert cars.links is not None and bicycles.links is not None
+    assert (cars.links.left, cars.links.right) == (-1, bicycles.id)
+    assert (bicycles.links.left, bicycles.links.right) == (cars.id, -1)
+    lines = {
+        (
+            each.map_element_id,
+            *each.points_m[0, :2].round(6).tolist(),
+            round(length_of(each.points_m), 6),
+        )
+        for each in of_type(scene, "road_line")
+    }
+    assert lines == {(12, 0.0, 0.0, 30.0), (6, 0.0, -3.0, 10.0), (7, 20.0, -3.0, 9.95)}
+    curb = of_type(scene, "road_edge")[0].points_m
+    assert curb[0].tolist() == [0, -5.5, 0] and length_of(curb) == 30
+    assert scene.left_out == {"lanes of type none": 1, "road marks of type grass": 1}
+    turned, straight = (each.points_m for each in of_type(scene, "crosswalk"))
+    np.testing.assert_allclose(turned, [[20, 2, 0.75], [18, 1, 0.5]], atol=1e-9)
+    np.testing.assert_allclose(straight, [[5, -2, 0.75], [8, -3, 0.5]], atol=1e-9)
+
+
+@plainly
+def test_signals_hold_for_the_lanes_that_they_name() -> None:
+    """By their numbers, else by their direction, in the section where they stand."""
+    both = lane(1, "driving", 3.0) + lane(2, "driving", 3.0)
+    right = lane(-1, "driving", 3.0) + lane(-2, "driving", 3.0) + lane(-3, "shoulder", 3.0)
+    sections = section(0, both, "", right) + section(30, both, "", right)
+
+    def signal(
+        own_id: str, kind: str, s: float, direction: str, lanes: str = "", **more: str
+    ) -> str:
+        attributes = {"id": own_id, "type": kind, "s": str(s), "t": "-9", **more}
+        listed = " ".join(f'{name}="{value}"' for name, value in attributes.items())
+        first, _, last = lanes.partition(":")
+        valid = f'<validity fromLane="{first}" toLane="{last}"/>' if lanes else ""
+        return f'<signal {listed} orientation="{direction}">{valid}</signal>'
+
+    signals = (
+        signal("a", "R1-1", 10.2, "-", "-2:-1") + signal("b", "205", 29.9, "+")
+        + signal("c", "206", 30.0, "-", zOffset="2.5")
+        + signal("d", "1000001", 40, "none", dynamic="yes")
+        + signal("e", "1000001", 5, "+", "5:6", dynamic="yes") + signal("f", "R1-2", 5, "+", "4:5")
+        + signal("g", "1000002", 5, "+", dynamic="yes")
+    )  # fmt: skip
+    plan = geometry(0, 0, 0, 0, 60, "<line/>")
+    scene = parsed(document(road(1, 60, plan, sections, rest=f"<signals>{signals}</signals>")))
+    starts = {each.id: (*each.points_m[0, :2].tolist(),) for each in of_type(scene, "lane")}
+    found = {
+        (CONTROL_KINDS[each.kind], each.id, starts.get(each.lane_id)) for each in controls_of(scene)
+    }
+    stop, give_way, light = "stop_sign", "yield_sign", "traffic_light"
+    assert found == {
+        (stop, 0, (0.0, -1.5)), (stop, 0, (0.0, -4.5)),
+        (give_way, 1, (0.0, -1.5)), (give_way, 1, (0.0, -4.5)),
+        (stop, 2, (60.0, 1.5)), (stop, 2, (60.0, 4.5)),
+        *((light, 3, (x, y)) for x, y in ((30.0, -1.5), (30.0, -4.5), (60.0, 1.5), (60.0, 4.5))),
+        (give_way, 5, None),
+    }  # fmt: skip
+    assert scene.left_out == {"signals of type 1000002": 1, "traffic lights without a lane": 1}
+    places = {each.id: each.position_m.tolist() for each in controls_of(scene)}
+    assert places[2] == [30, -9, 2.5] and places[5] == [5, -9, 0]
+    for each in controls_of(scene):
+        if each.id == 0 and starts[each.lane_id] == (0.0, -4.5):
+            assert each.stop_line_m is not None
+            assert each.stop_line_m.tolist() == [[10, -3, 0], [10, -6, 0]]
+        if each.id == 3 and starts[each.lane_id] == (60.0, 1.5):
+            assert each.position_m.tolist() == [40, 1.5, 0]
+
+
+@plainly
+@pytest.mark.parametrize(("gap_m", "linked"), [(0.9, True), (1.1, False)])
+def test_lanes_that_do_not_meet_are_not_linked(gap_m: float, linked: bool) -> None:
+    ahead = section(0, "", "", lane(-1, "driving", 3.0, AFTER.format(-1)))
+    first = road(
+        1, 20, geometry(0, 0, 0, 0, 20, "<line/>"), ahead,
+        link='<successor elementType="road" elementId="2" contactPoint="start"/>',
+    )  # fmt: skip
+    second = road(2, 20, geometry(0, 20 + gap_m, 0, 0, 20, "<line/>"), ONE)
+    scene = parsed(document(first, second))
+    exits = [each.links.exits for each in of_type(scene, "lane") if each.links is not None]
+    assert exits == ([(1,), ()] if linked else [(), ()])
+    assert scene.left_out == ({} if linked else {"links of lanes that do not meet": 1})
+
+
+def test_a_cubic_and_the_heights_of_a_line() -> None:
+    """In their closed forms, with the parameter as a share or as a length."""
+    rng = np.random.default_rng(2)
+    u, v = (0.0, 20.0, 2.0, -1.0), (0.0, 0.5, 6.0, -4.0)
+    s, t, hdg = np.linspace(0, 25, 26), rng.uniform(-4, 4, 26), 0.7
+    for normalized in (True, False):
+        curve = xodr_lines.ParamPoly(0.0, 3.0, 4.0, hdg, 25.0, u, v, normalized)
+        p = s / 25 if normalized else s
+        along, across = (sum(a * p**n for n, a in enumerate(each)) for each in (u, v))
+        slopes = [sum(n * a * p ** (n - 1) for n, a in enumerate(each) if n) for each in (u, v)]
+        turn = hdg + np.arctan2(slopes[1], slopes[0])
+        x = 3 + math.cos(hdg) * along - math.sin(hdg) * across - t * np.sin(turn)
+        y = 4 + math.sin(hdg) * along + math.cos(hdg) * across + t * np.cos(turn)
+        np.testing.assert_allclose(
+            curve.interpolate_se2_batch(s, t), np.stack([x, y, turn], axis=-1), atol=1e-9
+        )
+    pieces = np.array([[10.0, 5.0, 0.1, 0.2, -0.01], [0.0, 2.0, 0.3, 0.0, 0.001]])
+    line = xodr_lines.Line(plain_roads.Plan([]), pieces)
+    first = 2 + 0.3 * s + 0.001 * s**3
+    second = 5 + 0.1 * (s - 10) + 0.2 * (s - 10) ** 2 - 0.01 * (s - 10) ** 3
+    np.testing.assert_allclose(line.heights(s), np.where(s < 10, first, second))
+    assert line.heights(np.array([-2.0])) == pytest.approx(2 - 0.6 - 0.008)
+    assert not xodr_lines.Line(plain_roads.Plan([]), pieces[:0]).heights(s).any()
+
+
 FLAT = geometry(0, 0, 0, 0, 20, "<line/>")
 ONE = section(0, "", "", lane(-1, "driving", 3.0))
 MANY = "".join(lane(-k, "driving", 1) for k in range(1, 300))
@@ -337,29 +497,29 @@ BAD_SIGNAL = '<signals><signal id="1" s="x"/></signals>'
 @pytest.mark.parametrize(
     "data, message",
     [
-        (opendrive(), "road: expected a road with lanes for cars"),
-        (opendrive(road(1, 20, "", ONE)), "line 4: road '1': planView: expected a length"),
-        (opendrive(road(1, 20, FLAT.replace("20", "nan"), ONE)),
+        (document(), "road: expected a road with lanes for cars"),
+        (document(road(1, 20, "", ONE)), "line 4: road '1': planView: expected a length"),
+        (document(road(1, 20, FLAT.replace("20", "nan"), ONE)),
          "planView.geometry[0].length: expected a finite"),
-        (opendrive(road(1, 20, FLAT.replace('"20"', '"1e9"'), ONE)),
+        (document(road(1, 20, FLAT.replace('"20"', '"1e9"'), ONE)),
          "geometry[0].length: expected a length of at most"),
-        (opendrive(road(1, "no", FLAT, ONE)), "length: expected a number, got the string 'no'"),
-        (opendrive(road(1, 20, FLAT.replace("<line/>", "<poly3/>"), ONE)),
+        (document(road(1, "no", FLAT, ONE)), "length: expected a number, got the string 'no'"),
+        (document(road(1, 20, FLAT.replace("<line/>", "<poly3/>"), ONE)),
          "geometry[0]: expected a line, arc, spiral or"),
-        (opendrive(road(1, 20, FLAT, ONE) * 2),
+        (document(road(1, 20, FLAT, ONE) * 2),
          "line 5: road '1': id: expected an id that no other road has"),
-        (opendrive(road(1, 20, FLAT, ONE.replace("<width", "<border"))),
+        (document(road(1, 20, FLAT, ONE.replace("<width", "<border"))),
          "lane[-1].width: expected a width"),
-        (opendrive(road(1, 20, FLAT, ONE.replace('a="3.0"', 'a="1e9"'))),
+        (document(road(1, 20, FLAT, ONE.replace('a="3.0"', 'a="1e9"'))),
          "laneSection[0].lane[-1][0]: expected a number"),
-        (opendrive(road(1, 20, FLAT, ONE.replace('a="3.0"', 'a="x"'))),
+        (document(road(1, 20, FLAT, ONE.replace('a="3.0"', 'a="x"'))),
          "line 4: road '1': cannot be read: ValueError"),
-        (opendrive(road(1, 20, FLAT, ONE.replace('id="-1"', 'id="one"'))),
+        (document(road(1, 20, FLAT, ONE.replace('id="-1"', 'id="one"'))),
          "cannot be read: ValueError"),
-        (opendrive(road(1, 20, FLAT, section(0, "", "", MANY))), "at most 200 lanes"),
-        (opendrive(road(1, 20, FLAT, ONE, rest=BAD_SIGNAL)),
+        (document(road(1, 20, FLAT, section(0, "", "", MANY))), "at most 200 lanes"),
+        (document(road(1, 20, FLAT, ONE, rest=BAD_SIGNAL)),
          "signals.signal[0].s: expected a number"),
-        (opendrive(road(1, 20, FLAT, ONE).replace('"mph"', '"parsec"')),
+        (document(road(1, 20, FLAT, ONE).replace('"mph"', '"parsec"')),
          "type[0].speed.unit: expected m/s, km/h or mph"),
         (bend()[:700], "not XML, or cut off"),
     ],
@@ -374,7 +534,7 @@ def test_a_bad_value_is_named_with_its_line(data: bytes, message: str) -> None:
 @needs_py123d
 def test_mutated_files_are_maps_or_scene_errors() -> None:
     rng = random.Random(5)
-    sound = opendrive(JUNCTION)
+    sound = document(JUNCTION)
     read = refused = 0
     for _ in range(200):
         data = bytearray(sound)

@@ -68,6 +68,33 @@ def test_gaps_inside_a_junction_are_road() -> None:
     assert spans(inside) == [(0, 0, 20), (8, 0, 20)]
 
 
+@pytest.mark.parametrize(
+    ("gap_m", "rise_m", "junction", "count"),
+    [
+        (0.2, 0.0, False, 2), (0.3, 0.0, False, 4),
+        (3.9, 0.0, True, 2), (4.1, 0.0, True, 4),
+        (0.0, 2.9, False, 2), (0.0, 3.1, False, 4), (0.0, -2.9, False, 2), (0.0, -3.1, False, 4),
+    ],
+)  # fmt: skip
+def test_what_lies_close_by_hides_a_bound(
+    gap_m: float, rise_m: float, junction: bool, count: int
+) -> None:
+    """Up to 0.25 m away, 4 m in a junction, and 3 m above or below."""
+    first = strip(0, 3, 0, 20, junction=junction)
+    second = strip(3 + gap_m, 6 + gap_m, 0, 20, z=rise_m, junction=junction)
+    assert len(edges_of([first, second], "here")) == count
+
+
+def test_long_strips_have_no_gaps() -> None:
+    """Strips of many points are compared in pieces, which meet."""
+    strips = []
+    for low in (0.0, 3.0):
+        x = np.linspace(0, 39, 40)
+        sides = [np.column_stack([x, np.full(40, y), np.zeros(40)]) for y in (low + 3, low)]
+        strips.append(Strip(sides[0], sides[1]))
+    assert spans(edges_of(strips, "here")) == [(0, 0, 39), (6, 0, 39)]
+
+
 def test_odd_strips_are_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
     point = np.zeros((3, 3))
     assert edges_of([], "here") == []

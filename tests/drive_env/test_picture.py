@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: MIT
 """Pictures of episodes: what must be in them is, at the right place (drive_env/render/picture.py).
 
-Also drive_env/render/tracks.py, drive_env/render/ground.py and drive_env/render/colours.py.
+Also drive_env/render/still.py, drive_env/render/tracks.py, drive_env/render/ground.py and
+drive_env/render/colours.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
+import json
 import math
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -18,20 +22,28 @@ import pytest
 from drive_env.cli import main
 from drive_env.config import DriveConfig
 from drive_env.env import recorder
+from drive_env.render import raster
 from drive_env.render.colours import SIGNS
 from drive_env.render.ground import dashes, ground_of, sign_of
 from drive_env.render.picture import PEDESTRIAN, PEDESTRIAN_M, body
+from drive_env.render.still import middle_of, roads_of, tracks_of
 from drive_env.render.tracks import (
     Roads,
     Tracks,
+    View,
     fixed_view,
     interesting_points,
     long_axis_rad,
     rotate,
     view_of,
 )
+from drive_env.scenes.json_scene import scene_from_tree
 from puffervec.contract.drawing import Box, Circle, Line, Polygon, Text
 from puffervec.errors import MissingExtraError
+from tests.drive_env.conftest import make_tree
+from tests.drive_env.digests import rounded
+
+LOOKS = ["fa89abac3b5f85ee", "1d8b2a84789a6c20", "f1fb1ef1cbf769d0", "1afa3349b2c7b2f8"]
 
 picture = pytest.importorskip(
     "drive_env.render.picture", reason="Pillow is not installed", exc_type=ImportError
@@ -273,3 +285,110 @@ def test_a_pedestrian_is_a_circle_as_wide_as_its_longer_side() -> None:
         assert isinstance(circle, Circle)
         radii.append(circle.radius)
     assert radii == pytest.approx([0.95, PEDESTRIAN_M / 2])
+
+
+def busy(scale: float, logged: bool) -> Tracks:
+    """Eleven agents and one of each other kind, on circles; one comes late and one never."""
+    frames, count = 61, 16
+    at = np.linspace(0.0, 1.0, frames)[:, None]
+    number = np.arange(count)
+    x = scale * (number + (9.0 + number) * np.cos(at + number))
+    y = scale * (0.3 * number + (9.0 + number) * np.sin(at + number))
+    there = np.ones((frames, count), dtype=bool)
+    there[:20, 12], there[:, 13] = False, False
+    contacts = (np.arange(frames)[:, None] + 7 * number) % 41 == 0
+    kind = np.where(number < 11, 0, number % 4)
+    return Tracks(
+        x_m=x, y_m=y, heading_rad=at + number + np.pi / 2, there=there,
+        length_m=3.0 + 0.2 * number, width_m=1.0 + 0.1 * number, agent=number < 11, kind=kind,
+        log_x_m=np.where(there, x, np.nan), log_y_m=np.where(there, y + scale, np.nan),
+        goal_radius_m=2.0, goal_m=np.stack([x[-1] + 1.0, y[-1] - 2.0], axis=-1),
+        reached=number % 2 == 0, collided=contacts & (number < 12), offroad=contacts[::-1],
+        logged=logged,
+    )  # fmt: skip
+
+
+def test_pictures_look_as_they_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All shapes with their places, sizes and colours, near and far, and the legend. A new look is
+    a decision, and renews the digests.
+    """
+    seen: list[object] = []
+    monkeypatch.setattr(picture, "world_of", lambda *parts: seen.append(parts))
+    monkeypatch.setattr(picture, "add_head", lambda world, *parts: seen.append(parts))
+    names = ("red light", "yellow light", "green light", "light that is off", *SIGNS)
+    places = [(name, np.array([9.0 * n, 4.0 * n])) for n, name in enumerate(names)]
+    roads = dataclasses.replace(
+        ROADS, signals=places, areas=[*ROADS.areas, ("speed bump", ROADS.areas[0][1] + 20.0)]
+    )
+    digests = []
+    for scale, logged in ((1.0, False), (1.0, True), (12.0, False)):
+        seen.clear()
+        picture.picture_of("a scene", roads, busy(scale, logged))
+        view = View(0.3, np.array([-40.0, -10.0]), np.array([70.0, 60.0]))
+        picture.picture_of("a scene", roads, busy(scale, logged), view)
+        assert len(seen) == 4
+        digests.append(hashlib.sha256(json.dumps(rounded(seen)).encode()).hexdigest()[:16])
+    colours = [raster.GROUND, raster.COLOURS]
+    digests.append(hashlib.sha256(json.dumps(colours).encode()).hexdigest()[:16])
+    assert digests == LOOKS
+
+
+@pytest.mark.parametrize("make", [view_of, fixed_view])
+def test_views_hold_what_matters_with_a_margin(make: Callable[[Tracks], View]) -> None:
+    """14 m around the agents and their goals, on one axis no more. Frames of a film have one shape;
+    pictures are at most three times as wide as high.
+    """
+    shapes = []
+    for tracks in (make_tracks(), busy(1.0, False), busy(3.0, False)):
+        view = make(tracks)
+        turned = rotate(Roads([], [], []), tracks, -view.angle_rad)[1]
+        x, y = (turned.x_m, turned.y_m) if make is view_of else (turned.log_x_m, turned.log_y_m)
+        own = tracks.there & tracks.agent
+        points = np.concatenate([np.stack([x[own], y[own]], -1), turned.goal_m[tracks.agent]])
+        gaps = np.stack([points.min(axis=0) - view.low_m, view.high_m - points.max(axis=0)])
+        assert gaps.min(axis=0).min() == pytest.approx(14.0)
+        np.testing.assert_allclose(gaps[0], gaps[1])
+        shapes.append((view.high_m - view.low_m)[0] / (view.high_m - view.low_m)[1])
+    if make is fixed_view:
+        assert shapes == pytest.approx([1.7] * 3)
+    else:
+        assert shapes[0] == pytest.approx(3.0) and all(1.0 <= shape <= 3.0 for shape in shapes)
+
+
+def test_a_log_is_drawn_around_the_middle_of_all_its_points() -> None:
+    """Each thing where the file has it, less the middle; areas of two corners are not drawn."""
+    tree = make_tree(cars=3)
+    tree["objects"][1] |= {"type": "pedestrian", "valid": [False] * 5 + [True] * 25}
+    tree["objects"][2]["mark_as_expert"] = True
+    corners = [{"x": x, "y": y, "z": 0.0} for x, y in ((5.0, 0.0), (8.0, 0.0), (8.0, 3.0))]
+    point = [{"x": 9.0, "y": -3.0, "z": 0.0}]
+    for kind, geometry in (
+        ("crosswalk", corners), ("speed_bump", corners[:2]), ("lane", point), ("stop_sign", point),
+    ):  # fmt: skip
+        tree["roads"].append({"type": kind, "map_element_id": 18, "id": -1, "geometry": geometry})
+    scene = scene_from_tree(tree, "t", "t")
+    origin = middle_of(scene)
+    points = [road.points_m[:, :2] for road in scene.roads]
+    points += [item.position_m[item.valid, :2] for item in scene.objects]
+    np.testing.assert_allclose(origin, np.concatenate(points).mean(axis=0))
+    assert middle_of(dataclasses.replace(scene, roads=(), objects=())).tolist() == [0, 0]
+    roads = roads_of(scene, origin)
+    assert (len(roads.lanes), [kind for kind, _ in roads.lines]) == (2, [6])
+    assert [kind for kind, _ in roads.edges] == [15, 15]
+    np.testing.assert_allclose(roads.edges[1][1] + origin, scene.roads[4].points_m[:, :2])
+    ((name, outline),), ((sign, place),) = roads.areas, roads.signals
+    assert (name, sign) == ("crosswalk", "stop sign")
+    np.testing.assert_allclose(outline + origin, [[5, 0], [8, 0], [8, 3]])
+    np.testing.assert_allclose(place + origin, [9, -3])
+    tracks = tracks_of(scene, origin)
+    assert tracks.agent.tolist() == [True, False, False] and tracks.kind.tolist() == [0, 1, 0]
+    assert tracks.there[:, 1].tolist() == [False] * 5 + [True] * 25 and tracks.logged
+    assert np.isnan(tracks.log_x_m[:5, 1]).all() and np.isnan(tracks.log_y_m[:5, 1]).all()
+    for number, item in enumerate(scene.objects):
+        at = item.valid
+        for x, y in ((tracks.x_m, tracks.y_m), (tracks.log_x_m, tracks.log_y_m)):
+            moved = np.stack([x[at, number], y[at, number]], axis=-1) + origin
+            np.testing.assert_allclose(moved, item.position_m[at, :2])
+        np.testing.assert_array_equal(tracks.heading_rad[at, number], item.heading_rad[at])
+        np.testing.assert_allclose(tracks.goal_m[number] + origin, item.goal_m[:2])
+    assert not (tracks.collided.any() or tracks.offroad.any() or tracks.reached.any())

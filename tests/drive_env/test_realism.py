@@ -23,6 +23,7 @@ from drive_env.evaluate.features import Boxes, edges_of
 from drive_env.evaluate.lights import Lights
 from drive_env.evaluate.likelihood import ESTIMATORS, WEIGHTS, combine
 from drive_env.evaluate.realism import HISTORY, SceneRollouts, evaluate_realism, likelihoods
+from puffervec.contract.evaluation import Interval, Row
 from puffervec.errors import ConfigError
 from tests.twins import wosac
 
@@ -222,3 +223,38 @@ def test_weights_of_a_year(folder: Path) -> None:
     for year, row in rows.items():
         terms = [weight * float(str(row[name])) for name, weight in WEIGHTS[year].items()]
         assert row["realism"] == pytest.approx(sum(terms))
+
+
+def test_seeds_are_averaged_by_scene_and_all_together() -> None:
+    def rows(*values: float) -> list[Row]:
+        return [
+            {"scene": name, "rollouts": 3, "agents": 2, **dict.fromkeys(realism.COLUMNS, value)}
+            for name, value in zip("ab", values, strict=True)
+        ]
+
+    seeds = [rows(0.2, 0.6), rows(0.4, 1.0), rows(0.3, float("nan"))]
+    assert realism.means_of(seeds[:1]) == seeds[0]
+    first, second = realism.means_of(seeds[:2])
+    assert (first["scene"], first["rollouts"], second["agents"]) == ("a", 6, 4)
+    for column in realism.COLUMNS:
+        assert (first[column], second[column]) == (pytest.approx(0.3), pytest.approx(0.8))
+    total = realism.total_of(seeds)
+    assert (total["scene"], total["rollouts"], total["agents"]) == ("mean of 2 scenes", 18, 12)
+    for column in realism.COLUMNS:
+        found = total[column]
+        assert isinstance(found, Interval) and found.value == pytest.approx(0.5)
+        assert found.low < 0.5 < found.high and (found.high <= 1.0 or column.endswith("_m"))
+    empty = realism.total_of([rows(float("nan"), float("nan"))])
+    assert all(empty[column] is None for column in realism.COLUMNS)
+
+
+def test_a_map_whose_cars_are_off_the_road_is_remarked_on() -> None:
+    """Its edges have the road on the other side."""
+    found = driven(3)
+    assert found.edges is not None and realism.row_of("x", found)[1] == []
+    edges = dataclasses.replace(
+        found.edges, x0=found.edges.x0 + found.edges.dx, y0=found.edges.y0 + found.edges.dy,
+        dx=-found.edges.dx, dy=-found.edges.dy,
+    )  # fmt: skip
+    (remark,) = realism.row_of("x", dataclasses.replace(found, edges=edges))[1]
+    assert remark.startswith("x: ")

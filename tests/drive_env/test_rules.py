@@ -134,8 +134,11 @@ CLEAN = {
         ({}, 0.19, 0.0),
         ({"faults": 1}, 1.0, 0.0),
         ({"departures": 2}, 1.0, 0.0),
-        ({"wrong_way": 4.0}, 1.0, 0.5),
-        ({"wrong_way": 6.5}, 1.0, 0.0),
+        ({}, 0.2, (5 * 0.2 + 5 + 4 + 2) / 16),
+        ({"wrong_way": 2.0}, 1.0, 1.0),
+        ({"wrong_way": 2.1}, 1.0, 0.5),
+        ({"wrong_way": 6.0}, 1.0, 0.5),
+        ({"wrong_way": 6.1}, 1.0, 0.0),
         ({"short_ttc_steps": 3}, 1.0, 11 / 16),
         ({"comfortable_spans": 15}, 1.0, 14 / 16),
         # 40 of 80 steps at 2.23 m/s above the limit: half of what the score allows

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drive_env.scenes import packed
 from drive_env.scenes.controls import controls_of
 from drive_env.scenes.plain_pickle import PickleError, is_pickle, load_plain
 from drive_env.scenes.reader import parse_scene, read_scene, scene_files
-from drive_env.scenes.schema import GREEN, RED, UNKNOWN, Scene
+from drive_env.scenes.schema import GREEN, RED, UNKNOWN, YELLOW, Scene
 from puffervec.errors import SceneError
 
 FRAMES = 6
@@ -110,6 +111,88 @@ def test_all_of_a_scene_is_read(protocol: int) -> None:
         "map features of type GUARDRAIL": 1,
         "traffic lights without a place": 1,
     }
+
+
+# In the order of WOMD's enumerations, of which schema.py has lines from 5 on and edges from 14 on.
+NUMBERED = {
+    "LANE": (0, ("UNKNOWN", "FREEWAY", "SURFACE_STREET", "BIKE_LANE")),
+    "ROAD_LINE": (
+        5,
+        (
+            "UNKNOWN", "BROKEN_SINGLE_WHITE", "SOLID_SINGLE_WHITE", "SOLID_DOUBLE_WHITE",
+            "BROKEN_SINGLE_YELLOW", "BROKEN_DOUBLE_YELLOW", "SOLID_SINGLE_YELLOW",
+            "SOLID_DOUBLE_YELLOW", "PASSING_DOUBLE_YELLOW",
+        ),
+    ),
+    "ROAD_EDGE": (14, ("UNKNOWN", "BOUNDARY", "MEDIAN")),
+}  # fmt: skip
+
+
+def test_types_of_roads_are_those_of_womd() -> None:
+    content, line = tree(), np.array([[0.0, 0.0, 0.0], [5.0, 0.0, 2.0]])
+    expected, features = [], {}
+    for kind, (first, names) in NUMBERED.items():
+        for number, name in enumerate(names):
+            expected.append((kind.lower(), first + number))
+            features[f"{kind}_{name}"] = {"type": f"{kind}_{name}", "polyline": line}
+    areas = {"CROSSWALK": 18, "SPEED_BUMP": 19, "DRIVEWAY": 20}
+    features |= {kind: {"type": kind, "polygon": line} for kind in areas}
+    expected += [(kind.lower(), number) for kind, number in areas.items()]
+    scene = parse_scene(pickle.dumps({**content, "map_features": features}), "here", "one.pkl")
+    assert [(road.type, road.map_element_id) for road in scene.roads] == expected
+    assert scene.has_height and scene.roads[0].points_m[1].tolist() == [5, 0, 2]
+
+
+def test_numbers_stay_and_what_is_missing_has_a_default() -> None:
+    content = tree()
+    car = track("VEHICLE", 0.0)
+    for side in ("length", "width", "height"):
+        del car["state"][side]
+    car["state"]["position"] = car["state"]["position"][:, :2]
+    parts = [{"feature_id": f, "self_start_index": 3, "self_end_index": e}
+             for f, e in (("-102", 8), ("101", 12), (103, 9))]  # fmt: skip
+    line = content["map_features"]["l1"]["polyline"]
+    content["tracks"] = {"123456789": car, "-4": track("CYCLIST", 1.0)}
+    content["map_features"] = {
+        "101": {"type": "LANE_FREEWAY", "polyline": line, "speed_limit_mph": 20,
+                "speed_limit_kmh": 9},
+        "-102": {"type": "LANE_FREEWAY", "polyline": line, "left_neighbor": parts,
+                 "right_neighbor": ["nowhere", 103, "101"]},
+        "103": {"type": "LANE_FREEWAY", "polyline": line, "entry_lanes": ("-102", 101),
+                "speed_limit_mph": 0.0, "speed_limit_kmh": 18},
+    }  # fmt: skip
+    places = [None, np.float32([7, 8, 9]), None]
+    words = {
+        "object_state": ["TRAFFIC_LIGHT_YELLOW", "LANE_STATE_ARROW_GO", "", None]
+        + ["TRAFFIC_LIGHT_RED"] * 2
+    }
+    content["dynamic_map_states"] = {"x": {"lane": -102, "stop_point": places, "state": words}}
+    content["metadata"] = {
+        "timestep": np.arange(FRAMES) * 0.1, "sdc_id": -4, "scenario_id": "other",
+        "tracks_to_predict": [{"track_id": -4, "difficulty": "x"}, {"track_id": "gone"}],
+        "objects_of_interest": ["123456789", "gone", -4],
+    }  # fmt: skip
+    scene = parse_scene(pickle.dumps(content), "here", "one.pkl")
+    first, second = scene.objects
+    assert [item.id for item in scene.objects] == [123456789, -4] and scene.scenario_id == "other"
+    assert (first.width_m, first.length_m, first.height_m) == (2.0, 4.5, 1.5)
+    assert first.position_m[3].tolist() == [3, 0, 0] and second.type == 2
+    assert [road.id for road in scene.roads] == [101, -102, 103]
+    links = [road.links for road in scene.roads]
+    assert all(links)
+    found = [(each.left, each.right, each.entries, each.speed_limit_mps) for each in links if each]
+    assert found == [
+        (-1, -1, (), pytest.approx(20 * 0.44704)), (101, 103, (), 0.0),
+        (-1, -1, (-102, 101), pytest.approx(5.0)),
+    ]  # fmt: skip
+    (light,) = controls_of(scene)
+    assert light.position_m.tolist() == [7, 8, 9] and light.lane_id == -102
+    arrow = GREEN | packed.STATE_ARROW
+    assert light.states.tolist() == [YELLOW, arrow, UNKNOWN, UNKNOWN, RED, RED]
+    assert scene.metadata["tracks_to_predict"] == [{"track_index": 1, "difficulty": 0}]
+    assert scene.metadata["objects_of_interest"] == [123456789, -4] and scene.sdc == 1
+    one_more = {**content, "tracks": {"1234567890": car}}
+    assert parse_scene(pickle.dumps(one_more), "here", "one.pkl").objects[0].id == 0
 
 
 def changed(**tracks: Any) -> dict[str, Any]:
