@@ -23,7 +23,7 @@ from pathlib import Path
 from puffervec.contract.env_types import compile_args, get_include
 from puffervec.errors import ConfigError
 from puffervec.system.cache import LIBRARIES, cache_folder, key_of, write_atomically
-from puffervec.wings.ocean.source import LEVELS, Source, read, without_comments
+from puffervec.wings.ocean.source import LEVELS, Source, read
 
 FLAGS_VARIABLE = "PUFFERVEC_OCEAN_FLAGS"  # More flags, such as those of a library that envs need.
 RAYLIB_VARIABLE = "PUFFERVEC_OCEAN_RAYLIB"  # The folder of a raylib with which envs draw.
@@ -125,7 +125,6 @@ def _raylib_folder() -> Path | None:
 def _glue(source: Source, tools: Tools) -> str:
     """Return the C file that makes an env type of the env."""
     code = source.code
-    main = without_comments(read(source.main))
     defines = {
         "OCEAN_NAME": source.name,
         "OCEAN_GENERATION": str(source.generation),
@@ -140,7 +139,8 @@ def _glue(source: Source, tools: Tools) -> str:
         defines["OCEAN_RANDOM"] = ""
     if source.generation == 5:
         # The first headers of 5.0 define obs_t below the include, and cast.
-        below = re.split(r"#\s*include\s*[<\"][^>\"]*pufferenv\.h", main)[-1]
+        include = r"#\s*include\s*[<\"][^>\"]*pufferenv\.h"
+        below = re.split(include, source.expanded, maxsplit=1)[-1]
         if not re.search(r"\bobs_t\s*;|#\s*define\s+obs_t\b", below):
             defines["OCEAN_OBS_T"] = "obs_t"
         # An env that only sets the pointer to NULL has no masks.

@@ -6,7 +6,7 @@
 |---|---|---|
 | 3 | a binding | `env_binding.h` |
 | 4 | a binding | `vecenv.h` |
-| 5 | the env's header | `pufferenv.h` |
+| 5 | the env's header | `pufferenv.h`, directly or through another header |
 """
 
 from __future__ import annotations
@@ -62,6 +62,11 @@ class Source:
         """The text of all files, without comments."""
         return "\n".join(without_comments(read(path)) for path in self.files)
 
+    @functools.cached_property
+    def expanded(self) -> str:
+        """The text of `main` with the author's files where they are included, without comments."""
+        return _expand(self.main, self.main, {self.main})
+
 
 def read(path: Path) -> str:
     """Return the text of a source file.
@@ -94,6 +99,18 @@ def generation_of(code: str) -> int | None:
     return None
 
 
+def _generation_at(path: Path) -> int | None:
+    """Return the generation of a file, or None.
+
+    A header of 5.0 may leave the include to a header of its author's that it includes.
+    """
+    found = generation_of(read(path))
+    if found is None and path.suffix == ".h":
+        deeper = (generation_of(read(included)) for included in _own_files(path))
+        return 5 if 5 in deeper else None
+    return found
+
+
 def locate(path: str | Path) -> Source:
     """Return the source of the env at `path`, a folder, a binding or a header.
 
@@ -110,7 +127,7 @@ def locate(path: str | Path) -> Source:
             "vecenv.h (4.0) or pufferenv.h (5.0); give the folder with its binding.c, or its "
             "header"
         )
-    generation = generation_of(read(main))
+    generation = _generation_at(main)
     assert generation is not None
     name = main.stem if generation == 5 else main.parent.name
     files = tuple(_own_files(main))
@@ -135,15 +152,18 @@ def _main_file(given: Path) -> Path | None:
         path: generation
         for path in sorted(folder.iterdir())
         if path.suffix in _SOURCES and path.is_file()
-        if (generation := generation_of(read(path))) is not None
+        if (generation := _generation_at(path)) is not None
         # Of 5.0 only headers: a .c file there is a demo.
         if generation != 5 or path.suffix == ".h"
     }
     if given.is_file():  # A header: its binding includes it.
         found = {path: g for path, g in found.items() if given in _own_files(path)}
 
-    def rank(path: Path) -> tuple[bool, bool, bool]:
-        return found[path] != 5, path.stem != folder.name, path.name != "binding.c"
+    parts = {part for path in found for part in _own_files(path) if part != path}
+
+    def rank(path: Path) -> tuple[bool, bool, bool, bool]:
+        named = path.stem == folder.name
+        return found[path] != 5, not named, path.name != "binding.c", path in parts
 
     return min(found, key=rank, default=None)
 
@@ -155,15 +175,32 @@ def _own_files(main: Path) -> Iterator[Path]:
         path = waiting.pop()
         yield path
         for name in includes(read(path)):
-            if Path(name).stem in GENERATIONS:
-                continue
-            for folder in (path.parent, main.parent, *main.parent.parents[:LEVELS]):
-                if (included := (folder / name).resolve()) in seen:
-                    break
-                if included.is_file() and not included.is_relative_to("/usr"):
-                    seen.add(included)
-                    waiting.append(included)
-                    break
+            included = _own_file(name, path, main)
+            if included is not None and included not in seen:
+                seen.add(included)
+                waiting.append(included)
+
+
+def _own_file(name: str, path: Path, main: Path) -> Path | None:
+    """Return the author's file that `path` includes as `name`, or None."""
+    if Path(name).stem in GENERATIONS:
+        return None
+    folders = (path.parent, main.parent, *main.parent.parents[:LEVELS])
+    near = ((folder / name).resolve() for folder in folders)
+    return next((file for file in near if file.is_file() and not file.is_relative_to("/usr")), None)
+
+
+def _expand(path: Path, main: Path, seen: set[Path]) -> str:
+    """Return the text of a file with the author's files that it includes, each once."""
+
+    def place(match: re.Match[str]) -> str:
+        included = _own_file(match[1], path, main)
+        if included is None or included in seen:
+            return match[0]
+        seen.add(included)
+        return _expand(included, main, seen)
+
+    return _INCLUDE.sub(place, without_comments(read(path)))
 
 
 def _ini_file(folder: Path, name: str) -> Path | None:

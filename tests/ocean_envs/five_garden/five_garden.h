@@ -1,42 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 // Garden: gardeners water plants that a file lays out. Bytes, several agents, three sizes of
-// choices, settings that are strings, lists and switches, a global that all envs share.
+// choices, settings that are strings, lists and switches, a global that all envs share, and types
+// in a header.
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include "raylib.h"
 typedef unsigned char obs_t;
-#include "pufferenv.h"
-
-#define HIGH 4
-#define WIDE 8
-#define OBS_SIZE (HIGH * WIDE + 3)
-#define NUM_ATNS 2
-#define ACT_SIZES {5, 3}
-#define MAX_GARDENERS 4
-
-struct Log {
-    float watered;
-    float n;
-    float episode_length;
-};
-
-struct Env {
-    Log log;
-    Agent agents[MAX_GARDENERS];
-    int num_agents;
-    int tag;
-    int boundary_reached;
-    unsigned int rng;
-    unsigned char plants[HIGH][WIDE];
-    int row[MAX_GARDENERS], col[MAX_GARDENERS];
-    double worth[3];
-    int worths;
-    bool rain;
-    int tick;
-};
+#include "five_garden_types.h"
 
 static int gardens_opened = 0;
 
@@ -44,7 +13,7 @@ static void observe(Env* env) {
     for (int i = 0; i < env->num_agents; i++) {
         obs_t* row = env->agents[i].observations;
         memcpy(row, env->plants, sizeof(env->plants));
-        row[HIGH * WIDE] = env->row[i];
+        env->agents[i].observations[HIGH * WIDE] = env->row[i];
         row[HIGH * WIDE + 1] = env->col[i];
         row[HIGH * WIDE + 2] = env->tick;
     }

@@ -38,6 +38,9 @@ BINDING, HEADER = '#include "vecenv.h"\n', '#include "pufferenv.h"\n'
         ({"demo.c": HEADER, "game.h": HEADER}, "game.h"),
         ({"game.c": HEADER, "other.h": HEADER}, "other.h"),
         ({"game.txt": BINDING, "binding.c": BINDING}, "binding.c"),
+        ({"a_types.h": HEADER, "game.h": '#include "a_types.h"\n'}, "game.h"),
+        ({"a_types.h": HEADER, "other.h": '#include "a_types.h"\n'}, "other.h"),
+        ({"binding.c": BINDING, "game.h": '#include "parts.h"\n', "parts.h": ""}, "binding.c"),
     ],
 )
 def test_of_several_files_the_newest_generation_then_the_folders_name_counts(
@@ -49,7 +52,27 @@ def test_of_several_files_the_newest_generation_then_the_folders_name_counts(
         (folder / name).write_text(code)
     found = locate(folder)
     assert found.main.name == chosen
-    assert found.name == (Path(chosen).stem if files[chosen] == HEADER else "game")
+    assert found.name == (Path(chosen).stem if chosen.endswith(".h") else "game")
+
+
+def test_a_header_leads_to_its_env_where_another_header_includes_that_of_the_generation(
+    tmp_path: Path,
+) -> None:
+    """Files that are included appear in their place, each once."""
+    types = "int above;\n" + HEADER + "int below;\n"
+    code = '#include "types.h"\n// #include "types.h"\n#include "types.h"\nint last;\n'
+    (tmp_path / "types.h").write_text(types)
+    (tmp_path / "env.h").write_text(code)
+    found = locate(tmp_path / "env.h")
+    assert (found.generation, found.main.name) == (5, "env.h")
+    assert found.files == (tmp_path / "env.h", tmp_path / "types.h")
+    assert found.expanded.split("\n") == [
+        *types.split("\n"),
+        " ",
+        '#include "types.h"',
+        "int last;",
+        "",
+    ]
 
 
 def test_a_class_is_looked_for_first_in_the_module_of_the_folders_name(tmp_path: Path) -> None:
