@@ -173,6 +173,14 @@ def played() -> Played:
     return play(dataclasses.replace(get("tag_grid"), drawing=drawing), TAG, RandomActor(5), seed=5)
 
 
+def test_pictures_have_their_steps(played: Played) -> None:
+    found, steps = played.pictures.to_json(range(4)), list(range(len(played.moments)))
+    assert found is not None
+    assert {row: one["steps"] for row, one in found["rows"].items()} == {
+        0: [step for step in steps if step != 2], 1: steps, 2: steps,
+    }  # fmt: skip
+
+
 def shown(page: Page) -> np.ndarray:
     script = """(() => {
         const canvas = document.querySelector(".given canvas"), {width, height} = canvas;

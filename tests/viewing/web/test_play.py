@@ -19,6 +19,7 @@ from typing import Any
 import aiohttp
 import numpy as np
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
 
 import puffervec
 from puffervec.commands import cli
@@ -30,6 +31,7 @@ from puffervec.train.act.evaluate import RandomActor
 from puffervec.viewing.web import play as module
 from puffervec.viewing.web import serve as serve_module
 from puffervec.viewing.web.play import AHEAD, SPEEDS, Game, Round, Session
+from puffervec.viewing.web.serve import Server
 from tests.fixtures.pages import Served
 from tests.helpers import POLL_S
 from tests.viewing.web.browser import Browser, Page
@@ -422,6 +424,33 @@ def test_seeds_and_speeds_of_a_page_are_taken_if_they_exist(game: Game) -> None:
 def test_aiohttp_is_not_imported_before_a_page_is_served() -> None:
     """It is an extra."""
     assert "web" not in vars(module) and "web" not in vars(serve_module)
+
+
+def test_one_page_plays_at_a_time_with_short_messages(
+    game: Game, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RELEASE_S", 0.05)
+    server = Server("127.0.0.1", 0)
+    module.Routes(server, game, 7)
+
+    async def play() -> None:
+        async with TestClient(TestServer(server.app)) as client:
+            path, ours = f"/{server.token}/socket", {"Origin": f"http://127.0.0.1:{client.port}"}
+            assert (await client.get(path)).status == 400  # It asks for no websocket.
+            async with client.ws_connect(path, headers=ours) as first:
+                assert (await first.receive_json())["scene"]["seed"] == 7
+                async with client.ws_connect(path, headers=ours) as second:
+                    assert "trouble" in await second.receive_json()
+                await first.send_str('{"begin": 3}'.ljust(4095))
+                assert "moment" in await first.receive_json()
+                assert (await first.receive_json())["scene"]["seed"] == 3
+                await first.send_str('{"begin": 4}'.ljust(4096))
+                seeds = [message.json() async for message in first]
+                assert first.close_code == 1009 and all("scene" not in one for one in seeds)
+            async with client.ws_connect(path, headers=ours) as third:
+                assert (await third.receive_json())["scene"]["seed"] == 7
+
+    asyncio.run(asyncio.wait_for(play(), POLL_S))
 
 
 def test_the_websocket_is_for_our_page_alone(serve: Serve) -> None:

@@ -114,6 +114,17 @@ def test_a_long_episode_is_left() -> None:
     assert [moment.shapes for moment in found.moments] == [one.shapes for one in again.moments]
 
 
+@pytest.mark.slow
+def test_the_seed_chooses_the_task_where_none_is_given() -> None:
+    env = get("drive")
+    config = env.configure({"scenes": "generated:3"})
+    titles = [
+        play(env, config, RandomActor(0), seed=seed, task=task, most_steps=1).episode.drawing.title
+        for seed, task in ((4, None), (0, 1), (0, None))
+    ]
+    assert titles[0] == titles[1] != titles[2]
+
+
 def test_a_single_action_has_no_number() -> None:
     def drawing(config: Any, state: State) -> Drawing:
         return dataclasses.replace(told(config, state), actions=None)
