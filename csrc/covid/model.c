@@ -109,7 +109,7 @@ PV_INLINE void hire(const covid_table* table,
         }
     }
     EACH_LANE(s) {
-        const double x = sum[s], soft = covid_log(1.0 + covid_exp(x < 20.0 ? x : 20.0));
+        const double x = sum[s], soft = covid_log(1.0 + covid_exp(x));
         env->unemployed[s] = ((x > 20.0 ? x : soft) + table->bias[s]) * table->per_percent[s];
     }
 }
