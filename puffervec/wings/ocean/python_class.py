@@ -160,7 +160,7 @@ class PythonClass:
         with _modules(_stand_in_modules(self.path, binding)):
             vars(self._module)["binding"] = binding
             env = self._run(lambda: self.kind(**arguments))
-            if len(binding.arrays) < 5:
+            if not binding.arrays:
                 raise ConfigError(f"{self.path}: its class makes no env with binding.env_init")
             observations, actions = binding.arrays[:2]
             space = env.single_action_space

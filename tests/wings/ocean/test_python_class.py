@@ -104,6 +104,8 @@ def test_packages_that_are_installed_are_not_replaced(monkeypatch: pytest.Monkey
 def test_what_the_class_refuses_and_needs(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="size must be at least 3"):
         asked(tmp_path).ask({"size": 2})
+    with pytest.raises(ConfigError, match="makes no env"):
+        asked(tmp_path, SCALED, ("in range(num_envs)", "in range(0)")).ask({})
     path = tmp_path / "maze.py"
     path.write_text(CLASS.replace("binding.shared(maps=4)", "binding.get_consts(2)"))
     with pytest.raises(ConfigError, match=r"binding\.get_consts"):
