@@ -31,7 +31,7 @@ SECONDS = 300  # Longest compilation.
 # Headers of PufferLib and raylib that ours stand in for, wherever an env expects them.
 STAND_INS = (
     "env_binding", "vecenv", "pufferenv", "ini", "tensor", "bf16", "raylib", "raymath", "rlgl",
-    "rlights",
+    "rlights", "puffer_os",
 )  # fmt: skip
 _INCLUDE = re.compile(
     rf'^([ \t]*#[ \t]*include[ \t]*)["<](?:[^">\n]*/)?({"|".join(STAND_INS)})\.h[">]', re.MULTILINE

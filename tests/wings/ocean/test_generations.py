@@ -267,7 +267,10 @@ def test_masks_policies_and_half_floats_of_5(tmp_path: Path) -> None:
     )  # fmt: skip
     header = folder / "dice.h"
     code = header.read_text().replace("typedef float obs_t;", "typedef unsigned short obs_t;")
-    header.write_text(code.replace("[3] = env->bonus;", "[3] = f32_to_bf16(env->bonus);"))
+    code = code.replace("[3] = env->bonus;", "[3] = f32_to_bf16(env->bonus);")
+    # The include may be that of another header.
+    (folder / "base.h").write_text('#include "pufferenv.h"\n')
+    header.write_text(code.replace('"pufferenv.h"', '"base.h"').replace("(obs_t*)", ""))
     native = puffervec.ocean(folder)
     assert native.agent_types == ("policy0", "policy1", "policy2")
     with puffervec.make(native, backend="serial", env_kwargs={"bonus": -1.5}) as vec:
@@ -429,14 +432,17 @@ def test_the_seed_reaches_rng_however_it_is_declared(tmp_path: Path, member: str
 
 
 @pytest.mark.slow
-def test_a_header_that_converts_to_half_floats(tmp_path: Path) -> None:
-    """bf16.h of 4.0, with observations of the type PrecisionTensor."""
-    folder = dice.write(tmp_path, 4, setup="env->bonus = bf16_to_f32(f32_to_bf16(-1.5f));")
+def test_headers_that_come_with_pufferlib(tmp_path: Path) -> None:
+    """bf16.h of 4.0, with observations of the type PrecisionTensor, and puffer_os.h."""
+    setup = (
+        "float* lent = puffer_aligned_alloc(64, 64); *lent = (uintptr_t)lent % 64 - 1.5f; "
+        "env->bonus = bf16_to_f32(f32_to_bf16(*lent)); puffer_aligned_free(lent);"
+    )
+    folder = dice.write(tmp_path, 4, setup=setup)
     header, binding = folder / "dice.h", folder / "binding.c"
     code = header.read_text().replace("float* observations", "bf16* observations")
-    header.write_text(
-        '#include "bf16.h"\n' + code.replace("[3] = env->bonus;", "[3] = f32_to_bf16(env->bonus);")
-    )
+    code = code.replace("[3] = env->bonus;", "[3] = f32_to_bf16(env->bonus);")
+    header.write_text('#include "bf16.h"\n#include "puffer_os.h"\n' + code)
     binding.write_text(binding.read_text().replace("FloatTensor", "PrecisionTensor"))
     with puffervec.make(puffervec.ocean(folder), backend="serial") as vec:
         observations, _ = vec.reset(seed=0)
