@@ -270,8 +270,6 @@ class EnvContract:
                 rows = pair[0].halves[0].groups[group.name]
                 mine = slice(env * group.agents, (env + 1) * group.agents)
                 rows.rewards[mine], rows.terminals[mine], rows.truncations[mine] = 9.0, True, True
-                if self.env != "drive":  # which reads there that an agent has gone
-                    rows.masks[mine] ^= True
             pair[0].poke(env, state)
             assert_same_state(pair[0].peek(env), state)
             assert not pair[1].spec.save_bytes or [s[-size:] for s in pair[0].save()] == [

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from bench import (
     bottlenecks,
+    budget,
     ceiling,
     checks,
     defaults,
@@ -256,6 +257,19 @@ def test_every_check_is_found_once_in_the_sources(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="0 times, not once"):
         checks.cut(tmp_path)
     assert checks.measure("probe", 4, 0.02) > 0 and ceiling.c_loops(preset("probe", 8), 2, 10) > 0
+
+
+# ---- where training spends its time (bench/budget.py) --------------------------------------------
+
+
+def test_the_products_of_a_gradient_are_recorded() -> None:
+    layer, rows = torch.nn.Linear(5, 3), torch.ones(6, 5)
+    with budget.Products() as products:
+        torch.autograd.grad(layer(rows).sum(), list(layer.parameters()))
+    forward = weights = 2 * 6 * 5 * 3
+    assert products.flops == forward + weights and products.operations > len(products._calls) == 2
+    products.run()
+    assert torch.equal(products._calls[1].keywords["out"].T.sum(), torch.tensor(6.0 * 5 * 3))
 
 
 # ---- checkpoints (bench/saves.py), pictures ------------------------------------------------------
