@@ -292,7 +292,7 @@ def compiler() -> str:
     "arguments",
     [
         ["-fsyntax-only"],
-        ["-DPV_NO_FUTEX", "-fsyntax-only"],
+        pytest.param(["-DPV_NO_FUTEX", "-fsyntax-only"], marks=pytest.mark.slow),
         pytest.param(["-DPV_DEBUG", "-fsyntax-only"], marks=pytest.mark.slow),
         pytest.param(["-O2", "-o", "/dev/null", "-c"], marks=pytest.mark.slow),
     ],
@@ -314,6 +314,7 @@ def test_the_compiler_has_nothing_to_say(compiler: str, arguments: list[str]) ->
     assert all(process.returncode == 0 for process in running)
 
 
+@pytest.mark.slow
 def test_headers_stand_alone(compiler: str) -> None:
     for path in files(".h", under=("csrc",)):
         done = subprocess.run(

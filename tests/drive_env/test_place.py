@@ -106,7 +106,8 @@ class Ways:
         return False
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 1000])
 def test_placed_vehicles_are_apart_on_the_road_and_reach_their_goals(count: int) -> None:
     vehicles = 0
     for number, scene in enumerate(itertools.islice(maps(), count)):

@@ -68,6 +68,7 @@ def test_no_log_touches_an_edge_even_if_it_is_simplified(
             assert not box_crosses_segment(centre, car.heading_rad[span], *half, start, end).any()
 
 
+@pytest.mark.slow
 def test_motion_is_within_what_the_bicycle_can_do(planned: list[tuple[Layout, list[Car]]]) -> None:
     differences = []
     for _, cars in planned:

@@ -289,7 +289,8 @@ def signal_session(session: int, number: int, workers_first: bool) -> None:
         os.kill(pid, number)
 
 
-@pytest.mark.parametrize("times", [2, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [2, 10])
 def test_a_job_that_was_stopped_for_longer_than_the_time_limit_goes_on(times: int) -> None:
     with Script(STOPPED, str(10 * times)) as script:
         assert script.line() == "ready"

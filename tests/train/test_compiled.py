@@ -187,9 +187,8 @@ def compiled_manifest(trainer: Trainer) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    "memory", ["none", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("mingru", "lstm"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
 def test_a_run_learns_the_same(small: Small, monkeypatch: pytest.MonkeyPatch, memory: str) -> None:
     backend = Counting()
     monkeypatch.setattr(compiled, "BACKEND", backend)

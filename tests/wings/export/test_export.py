@@ -140,6 +140,7 @@ def test_memory_is_carried_by_the_caller(small: Small, tmp_path: Path) -> None:
         np.testing.assert_allclose(found, part, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_graph_of_an_object_set_is_torchs_own(small: Small) -> None:
     """The fused kernel of object_set.py is for this package only."""
     config = small("drive")

@@ -75,6 +75,7 @@ def test_a_folder_that_has_all_that_belongs_to_it(sample: Sample, tmp_path: Path
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 def test_settings_change_what_is_shown(repository: Path) -> None:
     folder = repository / "ocean" / "five_garden"
     kwargs: dict[str, Any] = {"gardeners": 2, "rain": False, "worth": [3.0, 2.0]}

@@ -29,7 +29,7 @@ from tests.wings.plan.memory import allocations
 from tests.wings.plan.policies import KINDS, make
 
 ROWS = 6
-QUICK = ("mingru", "set encoder")
+QUICK = ("mingru",)
 
 
 def same(wanted: Any, found: Any, tolerance: float) -> None:

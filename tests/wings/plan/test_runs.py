@@ -32,7 +32,8 @@ Small = Callable[..., TrainConfig]
 ENV = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}
 
 
-@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
 def test_roll_outs_have_the_bytes_of_eager(small: Small, threads: int) -> None:
     """Also where a half is cut into pieces for several threads, and across the seam of two
     rollouts.

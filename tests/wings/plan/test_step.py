@@ -46,7 +46,6 @@ CASES = {
         PolicySection(hidden=(8,), channels=(4, 4, 4)),
     ),
 }
-QUICK = ("mlp",)
 
 
 def squares(policy: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
@@ -111,9 +110,8 @@ def weights(policy: nn.Module) -> Tensor:
     return torch.cat([p.detach().flatten() for p in policy.parameters()])
 
 
-@pytest.mark.parametrize(
-    "name", [c if c in QUICK else pytest.param(c, marks=pytest.mark.slow) for c in CASES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(CASES))
 def test_policies_learn_as_they_do_in_eager(name: str) -> None:
     policy, loss, batch = training(name)
     other = copy.deepcopy(policy)

@@ -102,9 +102,10 @@ def config_of(small: Small, tables: Mapping[str, Any], **train: Any) -> TrainCon
 
 @pytest.mark.parametrize(
     "tables",
-    [CASES[0], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[1:])],
+    CASES,
     ids=["cnn", "convnext", "memory"],
 )
+@pytest.mark.slow
 def test_shared_columns_change_no_result(tables: Mapping[str, Any], small: Small) -> None:
     config = config_of(small, tables)
     with Trainer(config) as one:

@@ -247,6 +247,7 @@ def test_bad_input_leaves_nothing(
         ask()
 
 
+@pytest.mark.slow
 def test_the_front(ask: Callable[..., Sweep], told: list[Any]) -> None:
     told += [
         (1.0, 5.0),
