@@ -278,11 +278,12 @@ def test_flags_equal_polygons_with_height(tmp_path: Path, count: int) -> None:
         assert 0.1 < np.mean([item[flag] for item in state]) < 0.9
 
 
-def test_a_car_that_finds_its_road_is_on_it_after_a_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize("beside_m", [0.0, 10.0])
+def test_a_car_that_finds_its_road_is_on_it_after_a_step(tmp_path: Path, beside_m: float) -> None:
     """It starts 1.5 m above a lane, looks for one in every fourth step only, and may then sink by 2
-    m at once.
+    m at once; also far beside the lane.
     """
-    above = car(along((0, 0), 0.0, 20, lambda xy: np.full(len(xy), 1.5)), 0.0)
+    above = car(along((0, beside_m), 0.0, 20, lambda xy: np.full(len(xy), 1.5)), 0.0)
     roads = [road("lane", (-10, 0), (90, 0), flat), road("lane", (60, 60), (60, -60), bridge)]
     states = drive(tmp_path / "set", scene_of([above], roads), 8)
     grounds = [
