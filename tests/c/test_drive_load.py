@@ -103,7 +103,7 @@ def rows_of(vec: VectorEnv, state: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def test_numbers_are_taken_up_to_their_bounds(vec: VectorEnv) -> None:
-    """Those of the rows, in the first and the last one; and weights and sums, where there are."""
+    """Return those of the first and last row, and weights and sums, if any."""
     state = saved_state(vec)
     rows, shown = rows_of(vec, state), vec.peek(0)
     most = {"x": 1e7, "y": 1e7, "heading": 3.2, "cosine": 1.001, "sine": 1.001, "speed": 400.0,
@@ -169,7 +169,7 @@ WAITS, LOG, LANE, GONE = range(4)
 
 
 def test_numbers_of_followers_are_taken_up_to_their_bounds(tmp_path: Path) -> None:
-    """Where a path cannot be, on a frame or a segment that is not there, none is."""
+    """Refuse paths on a frame or a segment that does not exist."""
     write_world(tmp_path / "set", [random_scene(seed, objects=8, roads=9) for seed in (1, 2)])
     data = (tmp_path / "set").read_bytes()
     with make_env(tmp_path / "set", num_agents=AGENTS, others="idm", control="sdc") as vec:
@@ -432,7 +432,7 @@ def test_fields_of_the_readable_state(
 
 
 def test_a_saved_state_has_no_more_room_than_it_needs(vec: VectorEnv) -> None:
-    """The env, its slots, and per field an array of 32 numbers: 12 rows, as whole vectors, and one
+    """Return the env, its slots, and per field 32 numbers: 12 rows, as whole vectors, and one
     more. Judged fields and weights of rewards are there where they are read.
     """
     shown, fields = vec.peek(0), 24

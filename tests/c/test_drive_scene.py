@@ -384,7 +384,7 @@ BOUNDS: list[tuple[str, str, list[Any], list[Any], str]] = [
 
 
 class World:
-    """A set of one scene with all sections, and its check after a change."""
+    """Return a set of one scene with all sections, and its check after a change."""
 
     def __init__(self, path: Path) -> None:
         scene = lit(random_scene(1, objects=3, roads=9, frames=FRAMES), 1)

@@ -131,8 +131,8 @@ class Raymath:
     """The functions by name, on arrays."""
 
     def __init__(self, library: Path) -> None:
-        self.library = ctypes.CDLL(str(library))
-        addresses = (ctypes.c_void_p * len(FUNCTIONS)).in_dll(self.library, "functions")
+        self.raymath = ctypes.CDLL(str(library))
+        addresses = (ctypes.c_void_p * len(FUNCTIONS)).in_dll(self.raymath, "functions")
         self.addresses = dict(zip(FUNCTIONS, addresses, strict=True))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

@@ -336,7 +336,7 @@ def plain_lane(own_id: int, x0: float, kind: str = "FREEWAY", **links: Any) -> P
 
 
 def plain_map(has_z: bool = True) -> Any:
-    """A map with a thing of each kind near the origin, and lanes far from it."""
+    """Return a map with a thing of each kind near the origin, and lanes far from it."""
     square = plain_line((3, -1), (5, -1), (5, 1), (3, 1))
 
     def lines(kinds: dict[str, str], attribute: str) -> list[Plain]:
@@ -427,7 +427,7 @@ def read_plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, map_api: Any) ->
 
 
 def test_a_log_by_its_api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of what the API returns, whoever implements it; the log of the file tests is written by
+    """Check what the API returns, whoever implements it; the log of the file tests is written by
     py123d.
     """
     scene = read_plain(monkeypatch, tmp_path, plain_map())

@@ -376,7 +376,7 @@ class PolicySettings:
 
     @property
     def algorithm(self) -> Algorithm:
-        """The algorithm that trains the policy."""
+        """Return the algorithm that trains the policy."""
         return algorithms.get(self.train.algorithm)
 
     def check(self) -> None:
@@ -612,7 +612,7 @@ class TrainConfig:
 
     @property
     def policy_kinds(self) -> tuple[str, ...]:
-        """The kinds of network that the settings name, for the run and for single policies."""
+        """Return the kinds of network that the settings name, of the run and of single policies."""
         return tuple(self.of_policy(name).policy.kind for name in ("", *self.policies))
 
     def tables(self) -> dict[str, dict[str, Any]]:

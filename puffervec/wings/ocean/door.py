@@ -83,7 +83,7 @@ class _Env:
         from puffervec.wings.ocean.python_class import PythonClass
 
         self.source, self.tools = source, tools
-        self.library = library_of(source, tools)
+        self.compiled = library_of(source, tools)
         if source.generation == 3 and source.python_class is None:
             raise ConfigError(
                 f"{source.main}: an env of PufferLib 3.0 has its spaces in a Python class: put "
@@ -99,7 +99,7 @@ class _Env:
     def files(self) -> list[Path]:
         """Return the files that the env is made of, and its library, which may be removed."""
         source, headers = self.source, self.tools.raylib_headers().values()
-        files = [*source.files, *headers, source.ini, source.python_class, self.library]
+        files = [*source.files, *headers, source.ini, source.python_class, self.compiled]
         return [path for path in files if path is not None]
 
     def native(self) -> NativeEnv:
@@ -130,14 +130,14 @@ class _Env:
             return tuple(self._look(config)[1].policies)
 
         def recorder(vec: Any) -> Pictures:
-            return Pictures(source.name, self.library, source.folder, vec)
+            return Pictures(source.name, self.compiled, source.folder, vec)
 
         return NativeEnv(
             name=source.name,
             config=self.config,
             build=build,
             recorder=recorder if self.tools.raylib else None,
-            shared_library=str(self.library),
+            shared_library=str(self.compiled),
             training=training,
             agent_types=types,
             row_types=row_types if types else None,
@@ -155,7 +155,7 @@ class _Env:
             if asked is not None
             else settings.settings_params({k: v for k, v in values.items() if v is not None})
         )
-        facts = probe(self.source.name, self.library, pack_params(params))
+        facts = probe(self.source.name, self.compiled, pack_params(params))
         params |= settings.space_params(self.source, facts, asked)
         agents = facts.agents if asked is None else asked.agents
         return EnvData(params), facts, agents

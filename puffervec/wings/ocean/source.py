@@ -64,7 +64,7 @@ class Source:
 
     @functools.cached_property
     def expanded(self) -> str:
-        """The text of `main` with the author's files where they are included, without comments."""
+        """Return the text of `main` with the author's files in place, without comments."""
         return _expand(self.main, self.main, {self.main})
 
 
