@@ -49,8 +49,7 @@ CASES = {
         },
     ),
     "tag_continuous": runs.Run("tag_continuous", {}),
-    "tag_grid": runs.Run("tag_grid", {}),
-    "drive": runs.Run("drive", {}),
+    **{name: runs.RUNS[name] for name in ("tag_grid", "drive")},
 }
 PRODUCTS = (torch.ops.aten.mm.default, torch.ops.aten.addmm.default, torch.ops.aten.bmm.default)
 WARM_UP = 2  # Iterations, or calls, before the measured ones.
@@ -167,17 +166,17 @@ def sample(run: runs.Run, iterations: int) -> dict[str, float]:
             all_products_s += alone_s * (steps + updater.minibatches / 3)
             operations, flops = operations + products.operations, flops + products.flops
         rows = sum(slot.storage.rows for slot in trainer.slots.values()) * config.train.horizon
-    alone_s = min(envs_s(config), collect_s)
+    stepping_s = min(envs_s(config), collect_s)
     whole_s = collect_s + update_s
     return {
         "agent_steps_per_s": rows / whole_s,
-        "envs": alone_s / whole_s,
-        "rollouts": (collect_s - alone_s) / whole_s,
+        "envs": stepping_s / whole_s,
+        "rollouts": (collect_s - stepping_s) / whole_s,
         "update": update_s / whole_s,
         "operations": operations,
         "products": products_s / step_s,
         "gflops": flops / products_s / 1e9,
-        "at_most": whole_s / (alone_s + all_products_s),
+        "at_most": whole_s / (stepping_s + all_products_s),
     }
 
 
