@@ -414,10 +414,10 @@ def test_a_usual_file_is_small(written: Path, ride: Played) -> None:
 @pytest.mark.slow
 def test_a_crowded_file_is_below_3_mb(tmp_path: Path) -> None:
     """More than 128 agents over 91 steps, all there to the end, each with what it observes."""
-    from bench.replay import crowded
+    from bench.replay import crowded_scene
     from drive_env.scenes.pvs import write_scenes
 
-    write_scenes(tmp_path / "crowded.pvs", [crowded()])
+    write_scenes(tmp_path / "crowded.pvs", [crowded_scene()])
     found = replay_of(
         play(
             get("drive"),
