@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Training runs for benchmarks: presets with changes, facts behind figures, rates from logs.
 
-Used by bench/train.py and bench/bottlenecks.py, in the learner. Each run starts new workers and a
+Runs in the learner. Each run starts new workers and a
 new policy; its first fifth is not measured.
 """
 
@@ -25,13 +25,9 @@ from puffervec.errors import MissingExtraError, PuffervecError
 from puffervec.system import extras
 from puffervec.system.cores import usable_cores
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.metrics.keys import ELAPSED_S, STEP, TIME_PARTS
 from puffervec.train.metrics.log import METRICS_FILE, read_metrics
-from puffervec.train.policies.run_spec import RunSpec
-from puffervec.train.run import startup
-from puffervec.train.run.setup import make_vec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,13 +84,6 @@ def floats_of(spec: EnvSpec) -> int:
 def fact_cells(facts: Mapping[str, Any]) -> list[str]:
     """Return the cells of a table for FACT_COLUMNS."""
     return [common.number(facts[key]) for key in FACTS]
-
-
-def fix_choices(config: TrainConfig) -> TrainConfig:
-    """Return the config with its `auto` settings resolved once, for all samples of a comparison."""
-    return startup.choose(
-        RunSpec.of(config, choose_device(config.train.device)), make_vec
-    ).run.config
 
 
 def facts_of(trainer: Trainer) -> dict[str, Any]:
@@ -164,20 +153,16 @@ def each_seed(
         os.sched_setaffinity(0, cores)
 
 
-def train(
-    config: TrainConfig, seconds: float, prepare: Callable[[Trainer], None] = lambda trainer: None
-) -> dict[str, Any]:
+def train(config: TrainConfig, seconds: float) -> dict[str, Any]:
     """Train for `seconds`, but at least a few updates; return rates and the time split.
 
     Args:
         config: config of the run; its files are written to a temporary folder.
-        prepare: called before the first rollout.
     """
     watch = Watch(lambda metrics: metrics[ELAPSED_S] >= seconds and watch.updates >= FEWEST_UPDATES)
     with tempfile.TemporaryDirectory(prefix="puffervec-train-") as folder:
         with Trainer(config.merged({"log": {"folder": folder}}), dashboard=watch) as trainer:
             watch.trainer = trainer
-            prepare(trainer)
             facts = facts_of(trainer)
             trainer.train()
         return {"facts": facts, **rates(list(read_metrics(trainer.folder / METRICS_FILE)), facts)}

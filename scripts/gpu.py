@@ -3,11 +3,10 @@
 """`make gpu`: run everything that needs a GPU, without network and in under 20 minutes.
 
 It runs the tests marked `gpu`, short benchmarks on CUDA (round trips, steps per second, the host's
-share of a vector step, training end to end with its ladder, the cost of four bottlenecks) and short
-training runs of tag_grid and drive; prints which criteria for the trainer on a GPU were met; and
-writes bench/results/<CPU>-<cores>/<day>-gpu.json. Exit status: 0; 1 if a step failed; 2, with one
-line, if torch finds no CUDA device. A missed criterion is reported, but does not count as a failed
-step.
+share of a vector step, training end to end with its ladder) and short training runs of tag_grid and
+drive; prints which criteria for the trainer on a GPU were met; and writes
+bench/results/<CPU>-<cores>/<day>-gpu.json. Exit status: 0; 1 if a step failed; 2, with one line, if
+torch finds no CUDA device. A missed criterion is reported, but does not count as a failed step.
 """
 
 from __future__ import annotations
@@ -218,7 +217,6 @@ def steps(scratch: Path, seconds: float) -> list[Step]:
         _benchmark("host", "host.py", scratch, 60.0, "--device", "cuda"),
         *_profiles(scratch),
         _benchmark("training", "train.py", scratch, 300.0, *once),
-        _benchmark("bottlenecks", "bottlenecks.py", scratch, 180.0, *once),
         _benchmark(
             "plans",
             "plan.py",

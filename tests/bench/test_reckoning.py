@@ -12,10 +12,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from bench import (
-    bottlenecks,
     budget,
     ceiling,
     checks,
@@ -24,14 +22,12 @@ from bench import (
     runs,
     saves,
     train,
-    uneven,
 )
 from bench.limits import Crowd, Sample
 from bench.workloads import preset
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.system.cores import affinity
-from puffervec.train import TrainConfig, Trainer
-from puffervec.train.collect import device_turn
+from puffervec.train import TrainConfig
 from puffervec.train.run import checkpoint as ckpt
 from tests.builds import source_folder
 from tests.fixtures.training import torch_state  # noqa: F401 (autouse)
@@ -100,10 +96,6 @@ def test_each_row_is_compared_with_what_it_stands_beside() -> None:
         (2, 2),
         (4, 8),
     ]
-    row = bottlenecks.row(
-        "copies", "what", "off", "on", rated({"off": [100.0, 200.0], "on": [50.0, 100.0]})
-    )
-    assert row["left"].median == 0.5 and row["off"].median == 150.0
 
 
 def test_candidates_are_scored_by_means_over_tasks_of_means_over_seeds() -> None:
@@ -126,72 +118,6 @@ def test_candidates_are_scored_by_means_over_tasks_of_means_over_seeds() -> None
         ("x", 0.75, 0.5),
     ]
     assert rows[1]["scores"] == {"a": [0.0, 10.0], "b": [10.0]}
-
-
-# ---- what training waits for (bench/bottlenecks.py, uneven.py) -----------------------------------
-
-
-class Recorded(TorchDispatchMode):
-    """Notes the operations that run within the block."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.names.add(func.overloadpacket.__name__)
-        return func(*args, **(kwargs or {}))
-
-
-def test_every_cause_does_something_at_every_turn(tmp_path: Path) -> None:
-    config = runs.config_of(runs.Run("probe", SMALL), "cpu").merged(
-        {"log": {"folder": str(tmp_path)}}
-    )
-    calls: list[int] = []
-    with Trainer(config) as trainer:
-        bottlenecks.put_on(trainer.vec, lambda: calls.append(1))
-        assert trainer.collect() and len(calls) == 2 * 4  # halves x horizon
-        found = bottlenecks.causes(torch.device("cpu"), 1e-5)
-        for cause, operation in {
-            "synchronisation": "_local_scalar_dense",
-            "copies": "clone",
-            "shared device": "mm",
-        }.items():
-            burden = found[cause].burden
-            assert burden is not None
-            carried = burden(trainer)
-            with Recorded() as recorded:
-                carried()
-            assert operation in recorded.names
-
-
-def test_on_cuda_pageable_copies_take_the_place_of_those_from_pinned_memory() -> None:
-    cause = bottlenecks.causes(torch.device("cuda"), 1e-5)["copies"]
-    assert cause.burden is None  # or rows would be copied once more
-    before = device_turn.pin
-    with cause.around():
-        assert device_turn.pin is not before and not device_turn.pin(torch.zeros(1), cause)
-    assert device_turn.pin is before
-
-
-def test_stragglers_take_the_same_time_on_the_mean_and_are_stepped_three_ways() -> None:
-    times = []
-    for even in (True, False):
-        env = uneven.uneven_env(even)
-        env.reset(seed=3)
-        times.append(env.unwrapped._times)
-    same, drawn = times
-    assert len(set(same)) == 1 and len(set(drawn)) > 1000
-    assert sum(same) == pytest.approx(sum(drawn))
-    found = {
-        way: bottlenecks.straggler_config(False, vec, "cpu").vec
-        for way, vec in bottlenecks.STRAGGLERS.items()
-    }
-    assert (
-        found["all at once"].num_buffers,
-        found["two halves"].num_buffers,
-        found["first come"].batch_size,
-    ) == (1, 2, 4)
 
 
 # ---- machines (bench/limits.py, ceiling.py, checks.py) ------------------------------

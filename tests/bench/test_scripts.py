@@ -54,14 +54,12 @@ COMMANDS = {
 }
 SLOW_COMMANDS = {
     "budget": ["--cases", "CartPole-v1", "--iterations", "1"],
-    "bottlenecks": ["--env", "probe"],
     "plan": ["--policies", "mlp", "--modes", "arena", "--rows", "2"],
     "plan_turns": ["--cases", "cartpole"],
     "train": ["--parts", "speed,ladder", "--runs", "probe", "--envs", "probe"],
 }
 BAD = [
     ("budget", "--cases chess", "--cases has 'chess': use some of CartPole-v1"),
-    ("bottlenecks", "--env nothing", "--env is 'nothing': use one of drive"),
     ("compare", "", "give two commands"),
     ("compare", "--a false --b true", "status 1"),
     ("compare", "--revisions no-such-revision WORK -- true", "no-such-revision"),

@@ -128,9 +128,9 @@ def test_results_are_named_after_the_gpu(
 def test_the_benchmarks_know_the_flags_that_they_are_given(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from bench import bottlenecks, host, train
+    from bench import host, train
 
-    mains = {"training": train.main, "bottlenecks": bottlenecks.main, "host": host.main}
+    mains = {"training": train.main, "host": host.main}
     for step in gpu.steps(tmp_path, 60.0):
         if step.name in mains:
             # Without CUDA, a device that is not there is all that they have to object to.
