@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Measure training end to end: agent-steps/s, the time split, and the gain of each technique.
+"""Measure training end to end: agent-steps/s, the time split, and the gain over a naive loop.
 
-    python bench/train.py                                speed of all presets, and both ladders
+    python bench/train.py                                speed of all presets, and the naive loop
     python bench/train.py --parts ladder --envs tag_grid --seconds 5
     python bench/train.py --device cuda --png train.png
 
@@ -31,15 +31,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PARTS = ("speed", "ladder")
-TRAINER = "the trainer"
+NAIVE, TRAINER = "naive", "the trainer"
 
 
 # ---- speed ---------------------------------------------------------------------------------------
-
-
-def speed_sample(run: runs.Run, seconds: float, device: str) -> dict[str, Any]:
-    """Train a fresh run for about `seconds`; see `runs.train`."""
-    return runs.train(runs.config_of(run, device), seconds)
 
 
 def overlap(sample: Mapping[str, Any], simulation_s: float) -> float | None:
@@ -55,14 +50,15 @@ def overlap(sample: Mapping[str, Any], simulation_s: float) -> float | None:
 def measure_speed(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
     """Measure all runs; return the results and the share of foreign load."""
     names = options.runs or list(runs.RUNS)
+    configs = {name: runs.config_of(runs.RUNS[name], options.device) for name in names}
     variants = {
-        name: functools.partial(speed_sample, runs.RUNS[name], options.seconds, options.device)
-        for name in names
+        name: functools.partial(runs.train, config, options.seconds)
+        for name, config in configs.items()
     }
     measured = common.interleave(variants, options.repeats, note, options.attempts)
     results = {}
     for name, samples in measured.results.items():
-        half_s = runs.simulation_half_s(runs.config_of(runs.RUNS[name], options.device))
+        half_s = runs.simulation_half_s(configs[name])
         overlaps = [value for sample in samples if (value := overlap(sample, half_s)) is not None]
         results[name] = {
             "facts": samples[0]["facts"],
@@ -116,31 +112,17 @@ def _draw_shares(results: Mapping[str, Any], axis: Axes) -> None:
     )
 
 
-# ---- the ladder ----------------------------------------------------------------------------------
-
-
-def ladder_sample(
-    run: runs.Run, ways: loops.Ways | None, seconds: float, device: str
-) -> dict[str, Any]:
-    """Measure agent-steps/s and facts of one rung; None stands for the trainer itself."""
-    if ways is None:
-        return speed_sample(run, seconds, device)
-    return loops.measure(runs.config_of(run, device), ways, seconds)
+# ---- the naive loop ------------------------------------------------------------------------------
 
 
 def measure_ladder(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
-    """Measure agent-steps/s of each rung by env, and ratios to the naive loop and the last rung."""
+    """Measure agent-steps/s of the naive loop and of the trainer by env, and their ratio."""
     results, worst = {}, 0.0
-    rungs: dict[str, loops.Ways | None] = {
-        **loops.ladder(choose_device(options.device)),
-        TRAINER: None,
-    }
     for env in options.envs:
+        config = runs.config_of(runs.RUNS[env], options.device)
         variants = {
-            label: functools.partial(
-                ladder_sample, runs.RUNS[env], ways, options.seconds, options.device
-            )
-            for label, ways in rungs.items()
+            NAIVE: functools.partial(loops.measure, config, options.seconds),
+            TRAINER: functools.partial(runs.train, config, options.seconds),
         }
         measured = common.interleave(
             variants,
@@ -154,59 +136,37 @@ def measure_ladder(options: argparse.Namespace, note: Any) -> tuple[dict[str, An
 
 
 def ladder_rows(samples: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Return a row per rung.
-
-    Args:
-        samples: results of `ladder_sample`, one per repeat, the naive loop first.
-    """
+    """Return a row per variant. Args: samples: one per repeat, by variant, the naive loop first."""
     rates = {
         label: [float(sample["agent_steps_per_s"]) for sample in repeats]
         for label, repeats in samples.items()
     }
-    labels, rows = list(samples), []
-    for before, label in zip([labels[0], *labels], labels, strict=False):
-        rows.append(
-            {
-                "label": label,
-                "facts": samples[label][0]["facts"],
-                "agent_steps_per_s": common.figure(rates[label]),
-                "over_naive": common.ratio(rates[label], rates[labels[0]]),
-                "over_before": common.ratio(rates[label], rates[before]),
-            }
-        )
-    return rows
+    return [
+        {
+            "label": label,
+            "facts": samples[label][0]["facts"],
+            "agent_steps_per_s": common.figure(own),
+            "over_naive": common.ratio(own, rates[NAIVE]),
+        }
+        for label, own in rates.items()
+    ]
 
 
 def show_ladder(results: Mapping[str, Any]) -> None:
-    """Print a table per env."""
-    for env, rows in results.items():
-        cells = [
-            (row["label"], str(row["agent_steps_per_s"]), str(row["over_before"]),
-             str(row["over_naive"]), *runs.fact_cells(row["facts"]))
-            for row in rows
-        ]  # fmt: skip
-        notes = (
-            [f"not on this device: {'; '.join(left_out)}"]
-            if (left_out := loops.missing_labels(rows[-1]["facts"]["device"]))
-            else []
-        )
-        common.print_table(
-            f"{env}: from a naive loop to the trainer",
-            (
-                "each with all those above",
-                "agent-steps/s",
-                "x before",
-                "x naive",
-                *runs.FACT_COLUMNS,
-            ),
-            cells,
-            notes,
-        )
+    """Print a table."""
+    cells = [
+        (env, row["label"], str(row["agent_steps_per_s"]), str(row["over_naive"]),
+         *runs.fact_cells(row["facts"]))
+        for env, rows in results.items()
+        for row in rows
+    ]  # fmt: skip
+    columns = ("env", "what", "agent-steps/s", "x naive", *runs.FACT_COLUMNS)
+    common.print_table("a naive loop and the trainer", columns, cells)
 
 
 def ladder_panels(results: Mapping[str, Any]) -> list[runs.Panel]:
     """Return a panel per env."""
-    return runs.bar_panels(results, "from a naive loop to the trainer")
+    return runs.bar_panels(results, "a naive loop and the trainer")
 
 
 # ---- the command ---------------------------------------------------------------------------------
@@ -237,7 +197,7 @@ def parser() -> argparse.ArgumentParser:
     )
     flags.add_argument("--runs", help="runs of the part speed (default: all)")
     flags.add_argument(
-        "--envs", default="tag_grid,drive", help="runs of the ladder (default: %(default)s)"
+        "--envs", default="tag_grid,drive", help="runs beside the naive loop (default: %(default)s)"
     )
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
     flags.add_argument("--png", type=Path, help="path of the picture (default: next to the JSON)")

@@ -3,8 +3,8 @@
 """`make gpu`: run everything that needs a GPU, without network and in under 20 minutes.
 
 It runs the tests marked `gpu`, short benchmarks on CUDA (round trips, steps per second, the host's
-share of a vector step, training end to end with its ladder) and short training runs of tag_grid and
-drive; prints which criteria for the trainer on a GPU were met; and writes
+share of a vector step, training end to end beside a naive loop) and short training runs of tag_grid
+and drive; prints which criteria for the trainer on a GPU were met; and writes
 bench/results/<CPU>-<cores>/<day>-gpu.json. Exit status: 0; 1 if a step failed; 2, with one line, if
 torch finds no CUDA device. A missed criterion is reported, but does not count as a failed step.
 """
