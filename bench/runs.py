@@ -15,14 +15,12 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import common, modes
 from bench.foreign import foreign_load
 from bench.workloads import Workload, draw_actions
-from puffervec.errors import MissingExtraError, PuffervecError
-from puffervec.system import extras
+from puffervec.errors import PuffervecError
 from puffervec.system.cores import usable_cores
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.metrics.dashboard import Dashboard
@@ -30,8 +28,6 @@ from puffervec.train.metrics.keys import ELAPSED_S, STEP, TIME_PARTS
 from puffervec.train.metrics.log import METRICS_FILE, read_metrics
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from puffervec.core.spec import EnvSpec
 
 WARM_SHARE = 0.2
@@ -39,9 +35,6 @@ FEWEST_UPDATES = 4
 ENDLESS = 10**15
 FACTS = ("observation_floats", "parameters", "replay_ratio")
 FACT_COLUMNS = ("obs floats", "parameters", "replay ratio")
-PANEL_INCHES = (9.0, 3.6)
-
-Panel = Callable[["Axes"], None]  # A function that draws a part of a picture.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,94 +198,3 @@ def simulation_half_s(config: TrainConfig, turns: int = 200) -> float:
     with workload.make("serial") as vec:
         actions = draw_actions(vec.spec, workload.num_envs)
     return modes.measure_half(workload, actions, usable_cores(), turns, warmup=turns // 4)
-
-
-# ---- pictures ------------------------------------------------------------------------------------
-
-
-def draw(panels: Sequence[Panel], path: Path) -> None:
-    """Write a PNG of panels, one below the other. Raises: MissingExtraError: no matplotlib."""
-    with extras.required("a picture"):
-        import matplotlib
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    width, height = PANEL_INCHES
-    figure, axes = pyplot.subplots(
-        len(panels),
-        1,
-        figsize=(width, height * len(panels)),
-        dpi=120,
-        layout="constrained",
-        squeeze=False,
-    )
-    for axis, panel in zip(axes[:, 0], panels, strict=True):
-        panel(axis)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
-    pyplot.close(figure)
-
-
-def draw_beside(panels: Sequence[Panel], options: argparse.Namespace, name: str) -> None:
-    """Write the picture of a benchmark to --png, else next to its JSON.
-
-    Without --png and matplotlib, only print a line.
-
-    Raises:
-        MissingExtraError: --png without matplotlib.
-    """
-    results = options.json or common.results_path(name, common.machine())
-    try:
-        draw(panels, options.png or results.with_suffix(".png"))
-    except MissingExtraError as error:
-        if options.png is not None:
-            raise
-        print(f"no picture: {error}")
-
-
-def bars(
-    axis: Axes,
-    labels: Sequence[str],
-    figures: Sequence[common.Figure],
-    title: str,
-    unit: str = "agent-steps/s",
-) -> None:
-    """Draw a bar with its number per label; whiskers span all samples."""
-    middle = [figure.median for figure in figures]
-    spans = [
-        [figure.median - min(figure.samples) for figure in figures],
-        [max(f.samples) - f.median for f in figures],
-    ]
-    places = range(len(labels))
-    axis.barh(places, middle, xerr=spans, color="#0072B2", ecolor="#444444", capsize=2)
-    most = max(max(figure.samples) for figure in figures)
-    for place, figure in zip(places, figures, strict=True):
-        axis.text(
-            max(figure.samples) + 0.01 * most,
-            place,
-            common.number(figure.median),
-            va="center",
-            fontsize=8,
-        )
-    axis.set_yticks(places, labels, fontsize=8)
-    axis.set_xlim(0, 1.12 * most)
-    axis.xaxis.set_major_formatter(lambda value, place: common.number(value))
-    axis.invert_yaxis()
-    axis.set(xlabel=unit, title=title)
-
-
-def bar_panels(tables: Mapping[str, Sequence[Mapping[str, Any]]], title: str) -> list[Panel]:
-    """Return a panel of agent-steps/s per env.
-
-    Args:
-        tables: rows with label and agent_steps_per_s, by env.
-    """
-    return [
-        functools.partial(
-            bars,
-            labels=[row["label"] for row in rows],
-            figures=[row["agent_steps_per_s"] for row in rows],
-            title=f"{env}: {title}",
-        )
-        for env, rows in tables.items()
-    ]

@@ -24,7 +24,6 @@ import argparse
 import copy
 import dataclasses
 import functools
-import math
 import os
 import re
 import sys
@@ -32,7 +31,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -59,9 +58,6 @@ from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run.find import read_newest
 from puffervec.train.run.rundir import CHECKPOINTS
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 TRAINED, HELD_OUT, REAL = "training scenes", "held-out", "real"
 # DEFAULT_COUNT scenes are enough for an evaluation; "generated:N" begins with the same ones.
 GENERATED = "generated"
@@ -69,15 +65,12 @@ CURVE = "1,2,3,5,7"  # Minutes after which the policy is evaluated, unless --at 
 # Targets by minutes, for runs that were trained on generated scenes.
 WANTED = {7.0: {HELD_OUT: 0.85, REAL: 0.80}, 30.0: {HELD_OUT: 0.93, REAL: 0.88}}
 BASELINES = "lane-follow,idm,log"
-LINES = {"lane-follow": ":", "idm": "-.", "log": "--"}  # Line styles of baselines.
 SEED = 0  # Seed of evaluations and of the bootstrap.
 WOMD = re.compile(
     r"tfrecord-\d+-of-\d+_\w+\.json"
 )  # Other scenes in a folder, such as CARLA's, are not real ones.
 DRAWS = 10_000  # Samples of the bootstrap.
 DRIVER = "driver"
-CURVE_POINTS = 300
-COLOURS = {TRAINED: "#009E73", HELD_OUT: "#0072B2", REAL: "#D55E00"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +103,6 @@ class Watch(Dashboard):
         self.due, self.metric, self.clock = sorted(minutes), metric, clock
         self.trainer: Trainer | None = None
         self.moments: list[Moment] = []
-        self.curve: list[dict[str, float | None]] = []
         self.begin = clock()
         self.before_s: float | None = None  # The end of the previous update.
 
@@ -120,7 +112,6 @@ class Watch(Dashboard):
         seconds, score = self.clock() - self.begin, metrics.get(self.metric)
         update_s = 0.0 if self.before_s is None else seconds - self.before_s
         self.before_s = seconds
-        self.curve.append({"minutes": seconds / 60, "agent_steps": metrics[STEP], "score": score})
         while self.due and seconds + update_s > 60 * self.due[0]:
             policies = {
                 name: copy.deepcopy(policy).eval() for name, policy in self.trainer.policies.items()
@@ -227,7 +218,6 @@ def score_sample(run: runs.Run, options: argparse.Namespace, seed: int) -> dict[
             for moment in watch.moments
         ],
         "baselines": baseline_rows(options, config, sets),
-        "curve": watch.curve[:: max(1, math.ceil(len(watch.curve) / CURVE_POINTS))],
     }
 
 
@@ -482,17 +472,12 @@ def sample_checkpoints(folder: Path, options: argparse.Namespace) -> dict[str, A
         )
     assert last is not None
     config, sets, named = last
-    curve = [
-        {"minutes": line[ELAPSED_S] / 60, "agent_steps": line[STEP], "score": line.get("env/score")}
-        for line in lines
-    ]
     return {
         "facts": named,
         "seed": config.train.seed,
         "trained_on": without_paths(config.env.scenes),
         "moments": moments,
         "baselines": baseline_rows(options, config, sets),
-        "curve": curve[:: max(1, math.ceil(len(curve) / CURVE_POINTS))],
     }
 
 
@@ -614,55 +599,6 @@ def verdicts(name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]) ->
     return [*lines, f"{at}: score on the {TRAINED} {', '.join(shown_gaps)}"]
 
 
-def panels(results: Mapping[str, Any]) -> list[runs.Panel]:
-    """Return a panel per run and seed."""
-    return [
-        functools.partial(
-            draw_score, f"{name}, seed {sample['seed']}, trained on {sample['trained_on']}", sample
-        )
-        for name, samples in results.items()
-        for sample in samples
-    ]
-
-
-def draw_score(title: str, sample: Mapping[str, Any], axis: Axes) -> None:
-    """Draw the score in training as a curve, and evaluations as points with intervals."""
-    curve = [point for point in sample["curve"] if point["score"] is not None]
-    axis.plot(
-        [p["minutes"] for p in curve],
-        [p["score"] for p in curve],
-        color="#999999",
-        label="while training, drawn actions",
-    )
-    spread = 0.006 * max(
-        moment["minutes"] for moment in sample["moments"]
-    )  # Next to each other, so that none hides another.
-    for place, where in enumerate(sample["moments"][0]["evaluations"]):
-        rates = [moment["evaluations"][where] for moment in sample["moments"]]
-        x = [moment["minutes"] + place * spread for moment in sample["moments"]]
-        middle = [one["score"] for one in rates]
-        ends = [[m - one["score_95"][0] for m, one in zip(middle, rates, strict=True)],
-                [one["score_95"][1] - m for m, one in zip(middle, rates, strict=True)]]  # fmt: skip
-        label = f"{where} ({rates[0]['scenes']} scenes), 95 %"
-        colour = COLOURS[where]
-        axis.errorbar(
-            x, middle, yerr=ends, fmt="o-", linewidth=0.8, capsize=3, color=colour, label=label
-        )
-        for who, results in sample.get("baselines", {}).items():
-            if where in results:
-                style = LINES.get(who, ":")
-                axis.axhline(
-                    results[where]["score"],
-                    color=colour,
-                    linewidth=0.8,
-                    linestyle=style,
-                    label=f"{who}, {where}",
-                )
-    axis.set(xlabel="minutes", ylabel="score", ylim=(0, 1), title=title)
-    axis.grid(alpha=0.3)
-    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, fontsize=8)
-
-
 # ---- the command ---------------------------------------------------------------------------------
 
 
@@ -709,7 +645,6 @@ def parser() -> argparse.ArgumentParser:
         "--seeds", type=int, default=1, help="trainings, one after another (default: %(default)s)"
     )
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
-    flags.add_argument("--png", type=Path, help="path of the plot (default: next to the JSON)")
     flags.add_argument(
         "--json",
         type=Path,
@@ -743,7 +678,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         show_score(results)
         together = pool([sample for samples in results.values() for sample in samples])
         show_pooled(together)
-        runs.draw_beside(panels(results), options, "score")
     except (PuffervecError, OSError) as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)

@@ -4,11 +4,11 @@
 
     python bench/train.py                                speed of all presets, and the naive loop
     python bench/train.py --parts ladder --envs tag_grid --seconds 5
-    python bench/train.py --device cuda --png train.png
+    python bench/train.py --device cuda
 
 Each line has the facts on which the figure depends: floats per observation, the policy's
 parameters, and the replay ratio (samples learned from per collected sample). Each sample starts new
-workers and a new policy; its first fifth is not measured. A picture is written next to the JSON.
+workers and a new policy; its first fifth is not measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import functools
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -26,9 +26,6 @@ from bench import common, loops, runs
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.keys import TIME_PARTS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 PARTS = ("speed", "ladder")
 NAIVE, TRAINER = "naive", "the trainer"
@@ -91,27 +88,6 @@ def show_speed(results: Mapping[str, Any]) -> None:
     common.print_table("training end to end", columns, rows, notes)
 
 
-COLOURS = ("#009E73", "#56B4E9", "#0072B2", "#D55E00", "#CC79A7", "#999999")  # Of TIME_PARTS.
-
-
-def speed_panels(results: Mapping[str, Any]) -> list[runs.Panel]:
-    """Return a panel with the time split."""
-    return [functools.partial(_draw_shares, results)]
-
-
-def _draw_shares(results: Mapping[str, Any], axis: Axes) -> None:
-    left = dict.fromkeys(results, 0.0)
-    for part, colour in zip(TIME_PARTS, COLOURS, strict=True):
-        widths = [100 * result["shares"][part].median for result in results.values()]
-        axis.barh(list(results), widths, left=list(left.values()), label=part, color=colour)
-        left = {name: left[name] + width for name, width in zip(results, widths, strict=True)}
-    axis.invert_yaxis()
-    axis.set(xlabel="% of the time", xlim=(0, 100), title="where the time goes")
-    axis.legend(
-        ncols=len(TIME_PARTS), frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2)
-    )
-
-
 # ---- the naive loop ------------------------------------------------------------------------------
 
 
@@ -164,16 +140,11 @@ def show_ladder(results: Mapping[str, Any]) -> None:
     common.print_table("a naive loop and the trainer", columns, cells)
 
 
-def ladder_panels(results: Mapping[str, Any]) -> list[runs.Panel]:
-    """Return a panel per env."""
-    return runs.bar_panels(results, "a naive loop and the trainer")
-
-
 # ---- the command ---------------------------------------------------------------------------------
 
 MEASURES = {
-    "speed": (measure_speed, show_speed, speed_panels),
-    "ladder": (measure_ladder, show_ladder, ladder_panels),
+    "speed": (measure_speed, show_speed),
+    "ladder": (measure_ladder, show_ladder),
 }
 
 
@@ -200,7 +171,6 @@ def parser() -> argparse.ArgumentParser:
         "--envs", default="tag_grid,drive", help="runs beside the naive loop (default: %(default)s)"
     )
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
-    flags.add_argument("--png", type=Path, help="path of the picture (default: next to the JSON)")
     return flags
 
 
@@ -208,7 +178,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
     options = parser().parse_args(arguments)
     progress, results, worst = common.Progress(), {}, 0.0
-    panels: list[runs.Panel] = []
     try:
         options.parts = _parse_names("--parts", options.parts, PARTS)
         options.runs = (
@@ -217,19 +186,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.envs = _parse_names("--envs", options.envs, [*runs.RUNS])
         choose_device(options.device)
         for part in options.parts:
-            measure, show, panels_of = MEASURES[part]
+            measure, show = MEASURES[part]
             results[part], foreign = measure(options, progress)
             worst = max(worst, foreign)
             progress.clear()
             show(results[part])
-            panels += panels_of(results[part])
-        name = f"train-{'-'.join(options.parts)}"
-        runs.draw_beside(panels, options, name)
     except (PuffervecError, OSError) as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
-    common.finish(name, options, common.machine(), worst, results)
+    common.finish(f"train-{'-'.join(options.parts)}", options, common.machine(), worst, results)
     return 0
 
 

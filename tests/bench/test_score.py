@@ -58,7 +58,6 @@ def test_policies_are_copied_at_the_last_update_that_ends_in_time() -> None:
     watch.show({"step": 5}, 0.0)  # 150 s: 120 s were over before it
     assert [m.minutes for m in watch.moments] == [1.0, 2.0] and stops == [150.0]
     assert watch.moments[0].policies["default"].weight.item() == 3.0  # a copy
-    assert [point["score"] for point in watch.curve] == [None, 0.5, 0.5, 0.5, None]
 
 
 @pytest.mark.slow
@@ -138,7 +137,7 @@ def test_the_checkpoints_that_a_run_has_kept(
         "--json",
         str(tmp_path / "r.json"),
     ]
-    assert score.main([str(run), *flags, "--png", str(tmp_path / "r.png")]) == 0
+    assert score.main([str(run), *flags]) == 0
     results = json.loads((tmp_path / "r.json").read_text())["results"]
     (sample,) = results["score"][run.name]
     assert {who: set(sets) for who, sets in results["pooled"].items()} == {
@@ -150,7 +149,7 @@ def test_the_checkpoints_that_a_run_has_kept(
         int(path.name) for path in sorted((run / "checkpoints").iterdir())
     ]
     minutes = [moment["minutes"] for moment in sample["moments"]]
-    assert minutes == sorted(minutes) and sample["curve"][-1]["agent_steps"] == steps[-1]
+    assert minutes == sorted(minutes)
     sets = {
         score.TRAINED: str(folder),
         score.HELD_OUT: "held-out",
@@ -158,7 +157,6 @@ def test_the_checkpoints_that_a_run_has_kept(
     }
     assert asked[:3] == [("PolicyActor", scenes) for scenes in sets.values()]
     assert set(sample["baselines"]["lane-follow"]) == {*sets} - {score.TRAINED}
-    assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
     out = capsys.readouterr().out
     assert "lane-follow 0.500 [0.45, 0.55] is clearly behind" in out and "lateral" in out
 
