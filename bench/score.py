@@ -4,7 +4,6 @@
 
     python bench/score.py                               the default run: 7 minutes on two cores
     python bench/score.py --real DIR --seeds 3          also scenes of WOMD, three seeds
-    python bench/score.py runs/NAME --real DIR          the checkpoints of a run, without training
 
 The clock starts before the trainer is made: starting workers and compiling scenes count, imports do
 not. For each time the policy is copied, which takes milliseconds, after the last update that ends
@@ -45,18 +44,16 @@ from drive_env.evaluate.envs import evaluation_config
 from drive_env.generate.generate import DEFAULT_COUNT
 from puffervec.commands.players import acting_rows
 from puffervec.contract.evaluation import Actor
-from puffervec.errors import CheckpointError, ConfigError, PuffervecError
+from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
 from puffervec.train.config.target import trained_policy
 from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.dashboard import Dashboard
-from puffervec.train.metrics.keys import ELAPSED_S, STEP
-from puffervec.train.metrics.log import METRICS_FILE, read_metrics
-from puffervec.train.policies.mapping import PolicyRows, policy_rows
+from puffervec.train.metrics.keys import STEP
+from puffervec.train.policies.mapping import policy_rows
 from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run.find import read_newest
-from puffervec.train.run.rundir import CHECKPOINTS
 
 TRAINED, HELD_OUT, REAL = "training scenes", "held-out", "real"
 # DEFAULT_COUNT scenes are enough for an evaluation; "generated:N" begins with the same ones.
@@ -80,13 +77,11 @@ class Moment:
     Attributes:
         minutes: the nominal time.
         seconds: the actual time.
-        score: score in training, with sampled actions.
     """
 
     minutes: float
     seconds: float
     agent_steps: float
-    score: float | None
     policies: dict[str, nn.Module]
 
 
@@ -97,10 +92,10 @@ class Watch(Dashboard):
     """
 
     def __init__(
-        self, minutes: Sequence[float], metric: str, clock: Callable[[], float] = time.perf_counter
+        self, minutes: Sequence[float], clock: Callable[[], float] = time.perf_counter
     ) -> None:
         """Start the clock."""
-        self.due, self.metric, self.clock = sorted(minutes), metric, clock
+        self.due, self.clock = sorted(minutes), clock
         self.trainer: Trainer | None = None
         self.moments: list[Moment] = []
         self.begin = clock()
@@ -109,20 +104,20 @@ class Watch(Dashboard):
     def show(self, metrics: Mapping[str, float], progress: float) -> None:
         """Copy the policies after an update if the next one would end too late."""
         assert self.trainer is not None
-        seconds, score = self.clock() - self.begin, metrics.get(self.metric)
+        seconds = self.clock() - self.begin
         update_s = 0.0 if self.before_s is None else seconds - self.before_s
         self.before_s = seconds
         while self.due and seconds + update_s > 60 * self.due[0]:
             policies = {
                 name: copy.deepcopy(policy).eval() for name, policy in self.trainer.policies.items()
             }
-            self.moments.append(Moment(self.due.pop(0), seconds, metrics[STEP], score, policies))
+            self.moments.append(Moment(self.due.pop(0), seconds, metrics[STEP], policies))
         if not self.due:
             self.trainer.request_stop()
 
 
 def train(
-    config: TrainConfig, times: Sequence[float], metric: str
+    config: TrainConfig, times: Sequence[float]
 ) -> tuple[Watch, dict[str, Any], Callable[[Moment], Actor]]:
     """Train until the last of the times, in minutes.
 
@@ -131,18 +126,13 @@ def train(
         a moment, which takes the most probable actions.
     """
     with tempfile.TemporaryDirectory(prefix="puffervec-score-") as folder:
-        watch = Watch(times, metric)
+        watch = Watch(times)
         with Trainer(config.merged({"log": {"folder": folder}}), dashboard=watch) as trainer:
             watch.trainer = trainer
             facts = {"facts": runs.facts_of(trainer), "start_s": watch.clock() - watch.begin}
             trainer.train()
             device, rows = trainer.device, policy_rows(trainer.vec.spec, trainer.config)
-    return watch, facts, functools.partial(actor_of, device=device, rows=rows)
-
-
-def actor_of(moment: Moment, device: Any, rows: Mapping[str, PolicyRows]) -> Actor:
-    """Return the driver of a moment, which takes the most probable actions."""
-    return ev.PolicyActor(moment.policies, device, deterministic=True, seed=SEED, rows=rows)
+    return watch, facts, lambda moment: ev.PolicyActor(moment.policies, device, True, SEED, rows)
 
 
 def load_drivers(
@@ -202,12 +192,12 @@ def load_driver(
     return ev.PolicyActor(policies, device, deterministic, SEED, rows), run.config
 
 
-def score_sample(run: runs.Run, options: argparse.Namespace, seed: int) -> dict[str, Any]:
+def score_sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Train for --minutes, then evaluate the policies of all times on all sets of scenes."""
-    config = runs.config_of(run, options.device, 60 * options.minutes, seed)
+    config = runs.config_of(runs.RUNS["drive"], options.device, 60 * options.minutes, seed)
     if options.scenes is not None:
         config = config.merged({"env": {"scenes": options.scenes}})
-    watch, facts, driver = train(config, times_of(options), run.metric)
+    watch, facts, driver = train(config, times_of(options))
     sets = scene_sets(config, options.real)
     return {
         "seed": seed,
@@ -316,7 +306,6 @@ def moment_row(
         "minutes": moment.minutes,
         "seconds": moment.seconds,
         "agent_steps": moment.agent_steps,
-        "score_in_training": moment.score,
         "evaluations": evaluations,
         "gaps": gaps(evaluations),
     }
@@ -414,7 +403,7 @@ def baseline_rows(
     options: argparse.Namespace, config: TrainConfig, sets: Mapping[str, str]
 ) -> dict[str, Any]:
     """Evaluate the chosen baselines on all sets except the training scenes, by name and set."""
-    names = [name for name in (getattr(options, "baselines", None) or "").split(",") if name]
+    names = [name for name in options.baselines.split(",") if name]
     others = {where: scenes for where, scenes in sets.items() if where != TRAINED}
     return {
         name: {
@@ -431,57 +420,7 @@ def gaps(evaluations: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     return {name: first - rates["score"] for name, rates in evaluations.items() if name != TRAINED}
 
 
-def sample_checkpoints(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Evaluate all checkpoints of a run.
-
-    Raises:
-        CheckpointError: there are none.
-        ConfigError: the run is not one of drive.
-    """
-    lines = list(read_metrics(folder / METRICS_FILE)) if (folder / METRICS_FILE).exists() else []
-    checkpoints = sorted(path for path in folder.glob(f"{CHECKPOINTS}/*") if path.name.isdigit())
-    if not lines or not checkpoints:
-        raise CheckpointError(
-            f"{folder}: no run with checkpoints: give a run folder, such as runs/NAME"
-        )
-    device, moments, last = choose_device(options.device), [], None
-    for path in checkpoints:
-        run, policies = ev.load_policies(path, device)
-        config, spec, rows = run.config, run.spec, run.rows
-        if config.target != "drive":
-            raise ConfigError(f"{folder} is a run of {config.target}, not of drive")
-        sets = scene_sets(config, options.real)
-        line = min(lines, key=lambda line: abs(line[STEP] - int(path.name)))
-        moment = Moment(
-            round(line[ELAPSED_S] / 60, 2),
-            line[ELAPSED_S],
-            int(path.name),
-            line.get("env/score"),
-            dict(policies),
-        )
-        actor = actor_of(moment, device, rows)
-        moments.append(moment_row(moment, actor, config, sets, options.episodes))
-        facts = (
-            runs.floats_of(spec),
-            sum(p.numel() for policy in policies.values() for p in policy.parameters()),
-        )
-        last = (
-            config,
-            sets,
-            dict(zip(runs.FACTS, (*facts, config.train.update_epochs), strict=True)),
-        )
-    assert last is not None
-    config, sets, named = last
-    return {
-        "facts": named,
-        "seed": config.train.seed,
-        "trained_on": without_paths(config.env.scenes),
-        "moments": moments,
-        "baselines": baseline_rows(options, config, sets),
-    }
-
-
-def measure_score(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
+def measure_score(options: argparse.Namespace, note: Any) -> tuple[list[dict[str, Any]], float]:
     """Return a sample per seed, and the share of foreign load.
 
     Raises: ConfigError: a bad time.
@@ -491,39 +430,28 @@ def measure_score(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any
     samples = []
     for seed in range(1, options.seeds + 1):
         note(f"drive: seed {seed}, {options.minutes:g} minutes and the evaluations")
-        sample, foreign = common.foreign_load(
-            functools.partial(score_sample, runs.RUNS["drive"], options, seed)
-        )
+        sample, foreign = common.foreign_load(functools.partial(score_sample, options, seed))
         samples.append(sample)
         worst = max(worst, foreign)
-    return {"drive": samples}, worst
+    return samples, worst
 
 
 # ---- output --------------------------------------------------------------------------------------
 
 
-def show_score(results: Mapping[str, Any]) -> None:
-    """Print a line per run, time and set of scenes, then targets and gaps."""
+def show_score(samples: Sequence[Mapping[str, Any]]) -> None:
+    """Print a line per seed, time and set of scenes, then targets and gaps."""
     rows, notes = [], []
-    for name, samples in results.items():
-        for sample in samples:
-            facts = ", ".join(
-                f"{fact} {cell}"
-                for fact, cell in zip(
-                    runs.FACT_COLUMNS, runs.fact_cells(sample["facts"]), strict=True
-                )
-            )
-            notes.append(
-                f"{name}, seed {sample['seed']}, trained on {sample['trained_on']}: {facts}"
-            )
-            for moment in sample["moments"]:
-                rows += _lines(name, sample, moment)
-                notes += verdicts(name, sample, moment)
-            rows += [
-                line
-                for who, evaluations in sample.get("baselines", {}).items()
-                for line in _baseline_lines(who, evaluations)
-            ]
+    for sample in samples:
+        cells = zip(runs.FACT_COLUMNS, runs.fact_cells(sample["facts"]), strict=True)
+        facts = ", ".join(f"{fact} {cell}" for fact, cell in cells)
+        notes.append(f"seed {sample['seed']}, trained on {sample['trained_on']}: {facts}")
+        for moment in sample["moments"]:
+            head = (f"{moment['minutes']:g}", common.number(moment["agent_steps"]))
+            rows += _lines(f"seed {sample['seed']}", head, moment["evaluations"])
+            notes += verdicts(sample, moment)
+        for who, evaluations in sample["baselines"].items():
+            rows += _lines(who, ("-", "-"), evaluations)
     columns = (
         "run", "scenes", "min", "agent-steps", "score", "goal",
         "collision", "off-road", "comfort", "goal time", "lateral",
@@ -538,24 +466,12 @@ def show_score(results: Mapping[str, Any]) -> None:
 
 
 def _lines(
-    name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]
+    who: str, head: tuple[str, str], evaluations: Mapping[str, Any]
 ) -> list[tuple[str, ...]]:
-    run, head = (
-        f"{name}, seed {sample['seed']}",
-        (f"{moment['minutes']:g}", common.number(moment["agent_steps"])),
-    )
-    lines = [
-        (
-            run,
-            "while training, drawn actions",
-            *head,
-            common.number(moment["score_in_training"]),
-            *["-"] * 7,
-        )
+    return [
+        (who, f"{where} ({rates['scenes']})", *head, *_cells(rates))
+        for where, rates in evaluations.items()
     ]
-    for where, rates in moment["evaluations"].items():
-        lines.append((run, f"{where} ({rates['scenes']})", *head, *_cells(rates)))
-    return lines
 
 
 def _cells(rates_by_name: Mapping[str, Any]) -> tuple[str, ...]:
@@ -567,30 +483,23 @@ def _cells(rates_by_name: Mapping[str, Any]) -> tuple[str, ...]:
     return (*rates, *more, str(rates_by_name["agents"]))
 
 
-def _baseline_lines(who: str, evaluations: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    return [
-        (who, f"{where} ({one['scenes']})", "-", "-", *_cells(one))
-        for where, one in evaluations.items()
-    ]
-
-
 def _rate(rates: Mapping[str, Any], key: str) -> str:
     return _rate_95(rates, key) if key == "score" else f"{rates[key]:.3f}"
 
 
-def verdicts(name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]) -> list[str]:
+def verdicts(sample: Mapping[str, Any], moment: Mapping[str, Any]) -> list[str]:
     """Return lines about a moment.
 
     They contain targets, the baselines that are clearly behind, and gaps between sets.
     """
-    at = f"{name}, seed {sample['seed']}, {moment['minutes']:g} min"
+    at = f"seed {sample['seed']}, {moment['minutes']:g} min"
     lines = []
     for where, rates in moment["evaluations"].items():
         target = WANTED.get(moment["minutes"], {}).get(where)
         if target is not None and is_generated(sample["trained_on"]):
             word = "met" if rates["score"] >= target else "MISSED"
             lines.append(f"{at}: {where} {_rate(rates, 'score')}, wanted {target:.2f}: {word}")
-        for who, results in sample.get("baselines", {}).items():
+        for who, results in sample["baselines"].items():
             if where in results and results[where]["score_95"][1] < rates["score_95"][0]:
                 lines.append(
                     f"{at}: {where}: {who} {_rate(results[where], 'score')} is clearly behind"
@@ -606,12 +515,6 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    flags.add_argument(
-        "run",
-        nargs="*",
-        type=Path,
-        help="run folders whose checkpoints are evaluated, in place of a training",
     )
     flags.add_argument(
         "--minutes", type=float, default=7.0, help="length of the training (default: %(default)s)"
@@ -669,22 +572,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ConfigError(
                 f"--baselines has {unknown[0]!r}: use some of {', '.join(drive.BASELINES)}"
             )
-        if options.run:
-            results: Any = {path.name: [sample_checkpoints(path, options)] for path in options.run}
-            foreign: float | None = None  # The load during the training is unknown.
-        else:
-            results, foreign = measure_score(options, progress)
+        samples, foreign = measure_score(options, progress)
         progress.clear()
-        show_score(results)
-        together = pool([sample for samples in results.values() for sample in samples])
+        show_score(samples)
+        together = pool(samples)
         show_pooled(together)
     except (PuffervecError, OSError) as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
-    common.finish(
-        "score", options, common.machine(), foreign, {"score": results, "pooled": together}
-    )
+    results = {"score": {"drive": samples}, "pooled": together}
+    common.finish("score", options, common.machine(), foreign, results)
     return 0
 
 

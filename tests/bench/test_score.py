@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,12 +15,11 @@ from typing import Any
 import pytest
 import torch
 
-from bench import score
+from bench import runs, score
 from drive_env.config import DriveConfig
-from drive_env.generate import generate
 from puffervec.errors import ConfigError
-from puffervec.train import TrainConfig, Trainer
-from tests.fixtures.training import small, torch_state  # noqa: F401 (fixtures)
+from puffervec.train import TrainConfig
+from tests.fixtures.training import torch_state  # noqa: F401 (autouse)
 
 
 def options(**given: Any) -> argparse.Namespace:
@@ -44,14 +42,14 @@ def test_policies_are_copied_at_the_last_update_that_ends_in_time() -> None:
     clock = iter([100.0, 120.0, 140.0, 159.0, 185.0, 250.0])
     stops: list[float] = []
     policy = torch.nn.Linear(1, 1)
-    watch = score.Watch([2.0, 1.0], "env/score", lambda: next(clock))
+    watch = score.Watch([2.0, 1.0], lambda: next(clock))
     watch.trainer = SimpleNamespace(
         policies={"default": policy}, request_stop=lambda: stops.append(watch.before_s or 0.0)
     )  # type: ignore[assignment]
     for step in range(1, 5):  # updates end after 20, 40, 59 and 85 seconds
         with torch.no_grad():
             policy.weight.fill_(step)
-        watch.show({"step": step, **({"env/score": 0.5} if step > 1 else {})}, 0.0)
+        watch.show({"step": step}, 0.0)
     assert [(m.minutes, m.seconds, m.agent_steps) for m in watch.moments] == [
         (1.0, 59.0, 3)
     ] and not stops
@@ -95,67 +93,45 @@ def canned(score_value: float) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow
-def test_the_checkpoints_that_a_run_has_kept(
-    small: Callable[..., TrainConfig],  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_each_moment_is_evaluated_on_all_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each is evaluated, at the minutes that the run's metrics have for its steps; baselines on the
-    same scenes.
-    """
-    monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "cache"))
-    folder = tmp_path / "scenes"
-    folder.mkdir()
-    (folder / "one.json").write_text(json.dumps(generate.generate_tree(5, 0)))
-    env = {"scenes": str(folder), "num_agents": 24, "max_steps": 6}
-    log = {"checkpoint_interval_s": 0.0, "keep_checkpoints": 3}
-    train = {"horizon": 8, "minibatch_size": 96, "total_timesteps": 800}
-    with Trainer(small("drive", env=env, vec={"num_envs": 2}, train=train, log=log)) as trainer:
-        trainer.train()
-        run = trainer.folder.absolute()
+    """Baselines on the same scenes, but for those of the training."""
     asked: list[tuple[str, str]] = []
 
-    def evaluate(actor: Any, config: TrainConfig, scenes: str, episodes: int) -> dict[str, Any]:
-        asked.append((type(actor).__name__, scenes))
-        return canned({"PolicyActor": 0.8, "LaneFollowActor": 0.5}[type(actor).__name__])
+    def train(config: TrainConfig, times: list[float]) -> Any:
+        moments = [score.Moment(minutes, 60 * minutes, 9, {}) for minutes in times]
+        facts = dict.fromkeys(runs.FACTS, 1)
+        return SimpleNamespace(moments=moments), {"facts": facts}, lambda moment: "driver"
 
+    def evaluate(actor: Any, config: TrainConfig, scenes: str, episodes: int) -> dict[str, Any]:
+        who = actor if actor == "driver" else type(actor).__name__
+        asked.append((who, scenes))
+        return canned({"driver": 0.8, "LaneFollowActor": 0.5}[who])
+
+    monkeypatch.setattr(score, "train", train)
     monkeypatch.setattr(score, "evaluate", evaluate)
     monkeypatch.setattr(score, "use_cores", lambda count: None)
     real = [tmp_path / "b" / "tfrecord-1-of-2_9.json", tmp_path / "a" / "tfrecord-2-of-2_c0.json"]
     for path in (*real, tmp_path / "a" / "carla_Town01_0.json"):
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    flags = [
-        "--real",
-        str(tmp_path / "a"),
-        "--real",
-        str(tmp_path / "b"),
-        "--baselines",
-        "lane-follow",
-        "--json",
-        str(tmp_path / "r.json"),
-    ]
-    assert score.main([str(run), *flags]) == 0
+    flags = ["--real", str(tmp_path / "a"), "--real", str(tmp_path / "b")]
+    flags += ["--scenes", "folder", "--baselines", "lane-follow", "--minutes", "2"]
+    assert score.main([*flags, "--json", str(tmp_path / "r.json")]) == 0
     results = json.loads((tmp_path / "r.json").read_text())["results"]
-    (sample,) = results["score"][run.name]
+    (sample,) = results["score"]["drive"]
     assert {who: set(sets) for who, sets in results["pooled"].items()} == {
         "driver": {score.TRAINED, score.HELD_OUT, score.REAL},
         "lane-follow": {score.HELD_OUT, score.REAL},
-    }  # fmt: skip
-    steps = [moment["agent_steps"] for moment in sample["moments"]]
-    assert len(steps) == 3 and steps == [
-        int(path.name) for path in sorted((run / "checkpoints").iterdir())
-    ]
-    minutes = [moment["minutes"] for moment in sample["moments"]]
-    assert minutes == sorted(minutes)
+    }
+    assert [moment["minutes"] for moment in sample["moments"]] == [1, 2]
     sets = {
-        score.TRAINED: str(folder),
+        score.TRAINED: "folder",
         score.HELD_OUT: "held-out",
         score.REAL: f"{real[0]},{real[1]}",
     }
-    assert asked[:3] == [("PolicyActor", scenes) for scenes in sets.values()]
+    assert asked[:6] == [("driver", scenes) for scenes in sets.values()] * 2
     assert set(sample["baselines"]["lane-follow"]) == {*sets} - {score.TRAINED}
     out = capsys.readouterr().out
     assert "lane-follow 0.500 [0.45, 0.55] is clearly behind" in out and "lateral" in out
@@ -223,9 +199,13 @@ def test_what_is_wanted_after_seven_minutes() -> None:
         "evaluations": {score.HELD_OUT: canned(0.9), score.REAL: canned(0.7)},
         "gaps": {},
     }
-    lines = score.verdicts("drive", {"seed": 1, "trained_on": "generated:9,streets:9"}, moment)
+    lines = score.verdicts(
+        {"seed": 1, "trained_on": "generated:9,streets:9", "baselines": {}}, moment
+    )
     assert "wanted 0.85: met" in lines[0] and "wanted 0.80: MISSED" in lines[1]
-    of_folder = score.verdicts("drive", {"seed": 1, "trained_on": "a folder of scenes"}, moment)
+    of_folder = score.verdicts(
+        {"seed": 1, "trained_on": "a folder of scenes", "baselines": {}}, moment
+    )
     assert not any("wanted" in line for line in of_folder)
 
 
@@ -247,7 +227,6 @@ def test_scenes_to_evaluate_on(scenes: str, trained: str, held_out: str) -> None
     [
         (["--baselines", "chess"], "--baselines has 'chess': use some of random"),
         (["--cores", "0"], "--cores is 0"),
-        (["/does/not/exist"], "/does/not/exist: no run with checkpoints"),
         (["--minutes", "-1"], "give minutes above 0"),
     ],
 )

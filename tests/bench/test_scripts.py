@@ -87,7 +87,7 @@ def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
     monkeypatch.setattr(
         runs,
         "RUNS",
-        {"probe": runs.Run("probe", SMALL), "drive": runs.Run("drive", SMALL, "env/score")},
+        {"probe": runs.Run("probe", SMALL), "drive": runs.Run("drive", SMALL)},
     )
     monkeypatch.setattr(runs, "simulation_half_s", lambda config: 1e-3)
     monkeypatch.setattr(limits, "ENVS", {"tag_grid": 8})
