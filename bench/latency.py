@@ -130,34 +130,19 @@ def idle_share(workers: int, seconds: float) -> float:
     return max(100 * (b - a) / (end - begin) for a, b in zip(before, after, strict=True))
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The length of a sample.
-
-    It has `seconds` of round trips, `pauses` pauses of `pause_s` seconds, and `idle_s` of idling.
-    """
-
-    seconds: float
-    repeats: int
-    attempts: int = 1
-    pause_s: float = 2.0
-    pauses: int = 3
-    idle_s: float = 1.0
-
-
-def run(settings: Settings, progress: Callable[[str], None]) -> tuple[list[Cost], float]:
+def run(options: argparse.Namespace, progress: Callable[[str], None]) -> tuple[list[Cost], float]:
     """Measure all costs in turns; return the table and the share of foreign load."""
-    seconds = settings.seconds
+    seconds = options.seconds
     variants: dict[str, Callable[[], Any]] = {
         "serial": lambda: round_trip(1, seconds, "serial"),
         "threading 1": lambda: round_trip(1, seconds, "threading"),
         "1": lambda: round_trip(1, seconds),
         "2": lambda: round_trip(2, seconds),
         "4": lambda: round_trip(4, seconds),
-        "pause": lambda: after_pause(2, settings.pause_s, settings.pauses),
-        "idle": lambda: idle_share(2, settings.idle_s),
+        "pause": lambda: after_pause(2, options.pause_s, options.pauses),
+        "idle": lambda: idle_share(2, options.idle_s),
     }
-    runs = common.interleave(variants, settings.repeats, progress, settings.attempts)
+    runs = common.interleave(variants, options.repeats, progress, options.attempts)
     samples = runs.results
 
     def trips(key: str, which: str) -> Figure:
@@ -172,7 +157,7 @@ def run(settings: Settings, progress: Callable[[str], None]) -> tuple[list[Cost]
         Cost("two workers, 99th percentile", "us", trips("2", "p99"), None),
         Cost("four workers", "us", trips("4", "median"), None),
         Cost(
-            f"first step after {settings.pause_s:g} s, two workers",
+            f"first step after {options.pause_s:g} s, two workers",
             "us",
             common.figure(samples["pause"]),
             300.0,
@@ -206,16 +191,6 @@ def show(costs: Sequence[Cost]) -> None:
     )
 
 
-def run_and_show(
-    settings: Settings, progress: common.Progress
-) -> tuple[list[dict[str, Any]], float]:
-    """Measure and print the table; return it for JSON, and the share of foreign load."""
-    costs, foreign = run(settings, progress)
-    progress.clear()
-    show(costs)
-    return [{**asdict(cost), "met": cost.met} for cost in costs], foreign
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     flags = argparse.ArgumentParser(
@@ -228,11 +203,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     common.add_flags(flags, "latency", 0.5)
     options = flags.parse_args(arguments)
-    facts = common.machine()
-    names = ("seconds", "repeats", "attempts", "pause_s", "pauses", "idle_s")
-    settings = Settings(**{name: getattr(options, name) for name in names})
-    costs, foreign = run_and_show(settings, common.Progress())
-    common.finish("latency", options, facts, foreign, costs)
+    facts, progress = common.machine(), common.Progress()
+    costs, foreign = run(options, progress)
+    progress.clear()
+    show(costs)
+    results = [{**asdict(cost), "met": cost.met} for cost in costs]
+    common.finish("latency", options, facts, foreign, results)
     return 0
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import common, latency, trace
+from bench import common, trace
 from bench.ceiling import c_loops
 from bench.common import Figure
 from bench.modes import Mode, PolicyChoice, Sample, baseline, measure, measure_half, modes, plan
@@ -449,11 +449,6 @@ def parser() -> argparse.ArgumentParser:
         default=0.3,
         help="seconds before each sample (default: %(default)s)",
     )
-    add(
-        "--round-trip",
-        action="store_true",
-        help="also measure the channel with an env that does nothing (bench/latency.py)",
-    )
     add("--trace", type=Path, help="write a timeline of the first env for https://ui.perfetto.dev")
     add("--png", type=Path, help="draw that timeline (needs matplotlib)")
     add(
@@ -496,7 +491,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = options.modes.split(",") if options.modes else [""]
     chosen = [mode for mode in modes(options.workers) if any(word in mode.name for word in words)]
     results: list[Measured] = []
-    document: dict[str, Any] = {}
     try:
         for workload in workloads(options):
             fitting = [mode for mode in chosen if mode.fits(workload.num_envs)]
@@ -510,17 +504,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results.append(run(options, prepare(options, workload), fitting, progress))
             progress.clear()
             show(results[-1])
-        if options.round_trip:
-            settings = latency.Settings(options.seconds, options.repeats, options.attempts)
-            document["round_trip"], _ = latency.run_and_show(settings, progress)
         if options.trace or options.png:
             write_traces(options, results[0].prepared, facts)
     except PuffervecError as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
-    document["limits"] = [limit_row(measured) for measured in results]
-    document["rows"] = [dataclasses.asdict(row) for measured in results for row in measured.rows]
+    document = {
+        "limits": [limit_row(measured) for measured in results],
+        "rows": [dataclasses.asdict(row) for measured in results for row in measured.rows],
+    }
     common.finish("sps", options, facts, max(measured.foreign for measured in results), document)
     return 0
 
