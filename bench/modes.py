@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.policies import Policy, Replay, Torch, Wait
+from bench.policies import Policy, Replay, Wait
 from bench.workloads import Workload
 from puffervec.system.cores import usable_cores
 from puffervec.vec.vector_env import VectorEnv
@@ -92,23 +92,18 @@ class PolicyChoice:
     """The choice of a policy.
 
     Attributes:
-        kind: "none", "wait" or "torch".
+        kind: "none" or "wait".
         half_s: seconds of the wait for one half.
-        device, threads: device and threads of torch.
     """
 
     kind: str = "none"
     half_s: float = 0.0
-    device: str = "cpu"
-    threads: int = 1
 
     def build(self, vec: VectorEnv, actions: Mapping[str, np.ndarray]) -> Policy:
         """Return the policy for a vector env.
 
         A wait is proportional to rows, so it takes twice as long with one buffer.
         """
-        if self.kind == "torch":
-            return Torch(vec, self.device, self.threads)
         replay = Replay(vec, actions)
         return Wait(replay, self.half_s * 2 / vec.num_buffers) if self.kind == "wait" else replay
 

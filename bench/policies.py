@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Policies between `recv` and `send`: none, a wait in place of a GPU, or a small torch policy.
+"""Policies between `recv` and `send`: none, or a wait in place of a GPU.
 
 A policy is called with the half's index and rows, and returns the half's actions. Runs in the
 learner.
@@ -13,7 +13,7 @@ import ctypes
 import itertools
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -97,68 +97,3 @@ class Wait:
     def mean_s(self) -> float:
         """Mean seconds per call since the start or the last `forget`."""
         return self._waited_ns * 1e-9 / max(1, self._count)
-
-
-class Torch:
-    """An MLP on a torch device, with one hidden layer of 64 and random weights.
-
-    It chooses the most probable action.
-    """
-
-    def __init__(self, vec: VectorEnv, device: str, threads: int = 1) -> None:
-        """Make the network.
-
-        Raises:
-            ConfigError: rows are not one flat array, or the device does not exist.
-        """
-        import torch
-
-        group = vec.spec.groups[0]
-        if (
-            len(vec.spec.groups) > 1
-            or group.flat_dtype is None
-            or group.action_kind == "continuous"
-        ):
-            raise ConfigError(
-                f"--policy torch: {vec.env.name} has rows or actions that the benchmark's small "
-                "policy does not take"
-            )
-        if device.startswith("cuda") and not torch.cuda.is_available():
-            raise ConfigError(
-                f"--device {device}: torch finds no CUDA device here; use --device cpu"
-            )
-        torch.set_num_threads(threads)
-        torch.manual_seed(0)
-        features = group.observation_bytes // group.flat_dtype.itemsize
-        self._sizes = list(group.action_sizes)
-        self._flat = group.action_kind == "discrete"
-        self._torch = torch
-        self._device = torch.device(device)
-        net = torch.nn.Sequential(
-            torch.nn.Linear(features, 64), torch.nn.ReLU(), torch.nn.Linear(64, sum(self._sizes))
-        )
-        self._net = net.to(self._device).eval()
-
-    def __call__(self, half: int, rows: tuple[Any, ...]) -> Any:
-        torch = self._torch
-        with torch.inference_mode():
-            observations = torch.from_numpy(rows[0]).to(self._device, torch.float32)
-            heads = self._net(observations).split(self._sizes, dim=-1)
-            chosen = torch.stack([head.argmax(dim=-1) for head in heads], dim=-1)
-            actions = chosen[:, 0] if self._flat else chosen
-            return np.ascontiguousarray(actions.cpu().numpy())
-
-
-def time_policy(vec: VectorEnv, make: Callable[[VectorEnv], Policy], calls: int = 30) -> float:
-    """Return the median seconds of a call of a policy on a half of `vec`, whose `recv` is due.
-
-    Nothing else runs meanwhile.
-    """
-    policy = make(vec)
-    rows = vec.recv()
-    times = []
-    for _ in range(calls):
-        begin = time.perf_counter()
-        policy(vec.half, rows)
-        times.append(time.perf_counter() - begin)
-    return float(np.median(times))

@@ -33,7 +33,6 @@ from bench import common, trace
 from bench.ceiling import c_loops
 from bench.common import Figure
 from bench.modes import Mode, PolicyChoice, Sample, baseline, measure, measure_half, modes, plan
-from bench.policies import time_policy
 from bench.workloads import (
     PRESETS,
     Shares,
@@ -132,14 +131,6 @@ def choose_policies(
 ) -> tuple[PolicyChoice, ...]:
     """Return the policies to run: none, and the chosen one with its time for one half."""
     choices = [PolicyChoice()]
-    if options.policy == "torch":
-        choice = PolicyChoice("torch", device=options.device, threads=options.torch_threads)
-        with workload.make("serial", num_buffers=2) as vec:
-            choices.append(
-                dataclasses.replace(
-                    choice, half_s=time_policy(vec, lambda vec: choice.build(vec, actions))
-                )
-            )
     if options.policy_ms == "auto":
         turns = plan(options.seconds, limit_s / 2, PolicyChoice())
         samples = [
@@ -242,7 +233,7 @@ def _row(
             [sample.iteration_s for sample in results[_key(other, policy)]], seconds
         )
     if policy.kind != "none":
-        policy_s = [sample.policy_s or policy.half_s for sample in samples]
+        policy_s = [sample.policy_s for sample in samples]
         policy_ms = common.figure(1e3 * s for s in policy_s)
         if mode.num_buffers == 2:
             half_s = results[_half_key(_per_half(mode))]
@@ -429,19 +420,6 @@ def parser() -> argparse.ArgumentParser:
         type=_policy_ms,
         help="also run with a wait of X ms per half in place of a GPU; auto: as long as all cores "
         "simulate one half",
-    )
-    add(
-        "--policy",
-        choices=("none", "torch"),
-        default="none",
-        help="also run with a small torch policy",
-    )
-    add("--device", default="cpu", help="device of the torch policy (default: %(default)s)")
-    add(
-        "--torch-threads",
-        type=int,
-        default=1,
-        help="threads of the torch policy on the CPU (default: %(default)s)",
     )
     add(
         "--warmup",

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """`make gpu`: run everything that needs a GPU, without network and in under 20 minutes.
 
-It runs the tests marked `gpu`, short benchmarks on CUDA (round trips, steps per second, the host's
-share of a vector step, training end to end beside a naive loop) and short training runs of tag_grid
-and drive; prints which criteria for the trainer on a GPU were met; and writes
+It runs the tests marked `gpu`, short benchmarks on CUDA (round trips, the host's share of a vector
+step, training end to end beside a naive loop) and short training runs of tag_grid and drive; prints
+which criteria for the trainer on a GPU were met; and writes
 bench/results/<CPU>-<cores>/<day>-gpu.json. Exit status: 0; 1 if a step failed; 2, with one line, if
 torch finds no CUDA device. A missed criterion is reported, but does not count as a failed step.
 """
@@ -209,8 +209,6 @@ def steps(scratch: Path, seconds: float) -> list[Step]:
     options = ("-q", "-m", "gpu", "-p", "no:cacheprovider", "-p", "no:benchmark", "-n", "4")
     options += ("--show-capture", "no")  # Torch logs thousands of lines.
     tests = (sys.executable, "-m", "pytest", *options, *gpu_test_files())
-    short = ("--seconds", "1", "--repeats", "5")
-    torch = ("--policy", "torch", "--device", "cuda")
     once = ("--seconds", "5", "--repeats", "1", "--device", "cuda")
     return [
         Step("tests", tests, 240.0),
@@ -230,19 +228,6 @@ def steps(scratch: Path, seconds: float) -> list[Step]:
             "5",
         ),
         _benchmark("round trips", "latency.py", scratch, 60.0, "--repeats", "3", "--pauses", "1"),
-        _benchmark(
-            "steps per second of tag_grid",
-            "sps.py",
-            scratch,
-            60.0,
-            "--envs",
-            "tag_grid",
-            *torch,
-            *short,
-        ),
-        _benchmark(
-            "steps per second of drive", "sps.py", scratch, 60.0, "--envs", "drive", *torch, *short
-        ),
         _benchmark(
             "columns over GPUs",
             "sharded.py",

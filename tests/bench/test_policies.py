@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The policies of the benchmarks: replay, wait, torch."""
+"""The policies of the benchmarks: replay, wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from bench.policies import Replay, Torch, Wait
+from bench.policies import Replay, Wait
 from bench.workloads import Workload, draw_actions
 from puffervec.vec.vector_env import VectorEnv
 
@@ -21,15 +21,6 @@ PROBE = Workload("probe", "probe", {"num_agents": 2}, num_envs=4)
 def vec() -> Iterator[VectorEnv]:
     with PROBE.make("serial", num_buffers=2) as made:
         yield made
-
-
-@pytest.fixture
-def torch_threads() -> Iterator[None]:
-    import torch
-
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 def test_replay_goes_round_the_batches_of_each_half(vec: VectorEnv) -> None:
@@ -59,19 +50,3 @@ def test_a_wait_takes_its_time_but_no_cpu(vec: VectorEnv, monkeypatch: pytest.Mo
     begin, worked = time.monotonic(), time.process_time()
     Wait(Replay(vec, draw_actions(vec.spec, 4)), 0.2)(0, ())
     assert time.monotonic() - begin >= 0.19 and time.process_time() - worked < 0.1
-
-
-@pytest.mark.parametrize(
-    "env, kwargs, shape",
-    [("probe", {"num_agents": 2}, (4,)), ("tag_grid", {"num_taggers": 1}, (4,))],
-)
-def test_torch_chooses_actions_that_send_accepts(
-    env: str, kwargs: dict[str, int], shape: tuple[int], torch_threads: None
-) -> None:
-    with Workload(env, env, kwargs, num_envs=4).make("serial", num_buffers=2) as vec:
-        policy = Torch(vec, "cpu")
-        rows = vec.recv()
-        actions = policy(vec.half, rows)
-        assert actions.shape == shape and actions.dtype == np.int64
-        vec.send(actions)
-        assert vec.counters()["invalid_actions"] == 0
