@@ -5,7 +5,7 @@
     python bench/sps.py                                    probe, tag_grid and drive, no policy
     python bench/sps.py --envs tag_grid --policy-ms auto   a wait as long as the simulation
     python bench/sps.py --envs tag_grid --workers 1,2,4    efficiency of the vector env
-    python bench/sps.py --envs tag_grid --trace t.json --png t.png
+    python bench/sps.py --envs tag_grid --png t.png        a timeline
 
 Efficiency is throughput / (cores x throughput of a single-thread C loop on the same rows), measured
 in the same run with the same actions. "of ceiling" is throughput / that of simultaneous C loops,
@@ -362,25 +362,18 @@ def make_timelines(options: argparse.Namespace, prepared: Prepared) -> list[trac
     return timelines
 
 
-def write_traces(options: argparse.Namespace, prepared: Prepared, facts: Mapping[str, Any]) -> None:
-    """Write the files of --trace and --png."""
-    timelines = make_timelines(options, prepared)
-    if options.trace:
-        document = trace.trace_events(timelines)
-        common.write_json(
-            options.trace,
-            {**document, "otherData": {"command": common.command_line(), "cpu": facts["cpu"]}},
-        )
-        print(f"timeline: {options.trace} (open it in https://ui.perfetto.dev)")
-    if options.png:
-        workload = prepared.workload
-        caption = (
-            f"{workload.name}, {workload.num_envs:,} envs, {usable_cores()} cores of "
-            f"{facts['cpu']}; measured with the workers' time stamps\nA, B: halves of the envs; "
-            "hatched: a wait in place of a GPU policy"
-        )
-        trace.draw(timelines, options.png, caption)
-        print(f"picture: {options.png}")
+def draw_timelines(
+    options: argparse.Namespace, prepared: Prepared, facts: Mapping[str, Any]
+) -> None:
+    """Draw the timelines of the first env."""
+    workload = prepared.workload
+    caption = (
+        f"{workload.name}, {workload.num_envs:,} envs, {usable_cores()} cores of "
+        f"{facts['cpu']}; measured with the workers' time stamps\nA, B: halves of the envs; "
+        "hatched: a wait in place of a GPU policy"
+    )
+    trace.draw(make_timelines(options, prepared), options.png, caption)
+    print(f"picture: {options.png}")
 
 
 # ---- the command ---------------------------------------------------------------------------------
@@ -427,8 +420,7 @@ def parser() -> argparse.ArgumentParser:
         default=0.3,
         help="seconds before each sample (default: %(default)s)",
     )
-    add("--trace", type=Path, help="write a timeline of the first env for https://ui.perfetto.dev")
-    add("--png", type=Path, help="draw that timeline (needs matplotlib)")
+    add("--png", type=Path, help="draw a timeline of the first env (needs matplotlib)")
     add(
         "--trace-split",
         choices=("workers", "envs"),
@@ -482,8 +474,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results.append(run(options, prepare(options, workload), fitting, progress))
             progress.clear()
             show(results[-1])
-        if options.trace or options.png:
-            write_traces(options, results[0].prepared, facts)
+        if options.png:
+            draw_timelines(options, results[0].prepared, facts)
     except PuffervecError as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Record timelines of workers, halves and policy, and write them for Perfetto or as a picture.
+"""Record timelines of workers, halves and policy, and draw them.
 
 Workers stamp the begin and end of every turn with the monotonic clock, and the learner reads the
 same clock around recv, policy and send. So all processes share one axis.
@@ -21,7 +21,6 @@ from puffervec.system import extras
 from puffervec.vec.vector_env import VectorEnv
 
 HALVES = "AB"
-LEARNER, POLICY, FIRST_WORKER = 1, 2, 10  # Thread numbers for Perfetto.
 
 
 @dataclass(frozen=True)
@@ -100,67 +99,6 @@ def record(vec: VectorEnv, policy: Policy, turns: int, warmup: int, title: str) 
                 Span(f"worker {worker}", f"simulate {name}", half, stamp_begin, stamp_end)
             )
     return timeline
-
-
-# ---- Perfetto ------------------------------------------------------------------------------------
-
-
-def _thread(track: str) -> int:
-    return {"learner": LEARNER, "policy": POLICY}.get(track) or FIRST_WORKER + int(track.split()[1])
-
-
-def trace_events(timelines: Sequence[Timeline]) -> dict[str, Any]:
-    """Return the document for https://ui.perfetto.dev and chrome://tracing.
-
-    Each timeline is a process that begins at 0. Source: "Trace Event Format", complete events (ph
-    X) with ts and dur in microseconds, metadata events (ph M) for names.
-    """
-    events: list[dict[str, Any]] = []
-    for pid, timeline in enumerate(timelines, start=1):
-        events.append(
-            {
-                "ph": "M",
-                "pid": pid,
-                "tid": 0,
-                "name": "process_name",
-                "args": {"name": timeline.title},
-            }
-        )
-        events.append(
-            {
-                "ph": "M",
-                "pid": pid,
-                "tid": 0,
-                "name": "process_sort_index",
-                "args": {"sort_index": pid},
-            }
-        )
-        for order, track in enumerate(timeline.tracks):
-            tid = _thread(track)
-            events.append(
-                {"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": track}}
-            )
-            events.append(
-                {
-                    "ph": "M",
-                    "pid": pid,
-                    "tid": tid,
-                    "name": "thread_sort_index",
-                    "args": {"sort_index": order},
-                }
-            )
-        origin = min(span.begin_ns for span in timeline.spans)
-        for span in sorted(timeline.spans, key=lambda span: span.begin_ns):
-            events.append(
-                {
-                    "ph": "X", "pid": pid, "tid": _thread(span.track),
-                    "name": span.name, "cat": span.track.split()[0],
-                    "ts": (span.begin_ns - origin) / 1e3,
-                    "dur": (span.end_ns - span.begin_ns) / 1e3,
-                    "args": {"half": timeline.half_name(span.half)},
-                }
-            )  # fmt: skip
-    return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
 # ---- the picture ---------------------------------------------------------------------------------

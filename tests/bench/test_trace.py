@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Timelines: recorded spans follow from each other, the Perfetto file is valid, the picture is
-drawn.
-"""
+"""Timelines: recorded spans follow from each other."""
 
 from __future__ import annotations
 
