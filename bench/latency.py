@@ -27,7 +27,6 @@ from bench import common
 from bench.common import Figure
 from bench.policies import Replay
 from bench.workloads import Workload, draw_actions
-from puffervec.vec.backends import Multiprocessing
 from puffervec.vec.vector_env import VectorEnv
 
 TRIPS_PER_SECOND = 50_000  # An estimate for planning.
@@ -116,18 +115,22 @@ def cpu_time_ns(pid: int) -> int:
         return int((times.user + times.system) * 1e9)
 
 
+def idle_percent(vec: Any, seconds: float) -> float:
+    """Measure the CPU share of the busiest worker while nothing is sent."""
+    pids = [process.pid for process in vec.processes]
+    time.sleep(SETTLE_S)  # Within this time a worker reaches the last rung of its wait ladder.
+    before, begin = [cpu_time_ns(pid) for pid in pids], time.monotonic_ns()
+    time.sleep(seconds)
+    after, end = [cpu_time_ns(pid) for pid in pids], time.monotonic_ns()
+    return max(100 * (b - a) / (end - begin) for a, b in zip(before, after, strict=True))
+
+
 def idle_share(workers: int, seconds: float) -> float:
     """Start workers, step, leave them idle; return the CPU share of the busiest one in percent."""
     vec, replay = _open(workers)
     with vec:
-        assert isinstance(vec, Multiprocessing)
-        pids = [process.pid for process in vec.workers.group.processes if process.pid is not None]
         _trips(vec, replay, 100)
-        time.sleep(SETTLE_S)
-        before, begin = [cpu_time_ns(pid) for pid in pids], time.monotonic_ns()
-        time.sleep(seconds)
-        after, end = [cpu_time_ns(pid) for pid in pids], time.monotonic_ns()
-    return max(100 * (b - a) / (end - begin) for a, b in zip(before, after, strict=True))
+        return idle_percent(vec, seconds)
 
 
 def run(options: argparse.Namespace, progress: Callable[[str], None]) -> tuple[list[Cost], float]:

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common
 from bench.common import Figure
-from bench.latency import SETTLE_S, cpu_time_ns
+from bench.latency import idle_percent
 from bench.workloads import Workload, draw_actions, half_actions, preset
 from puffervec.system.cores import affinity
 from puffervec.vec.vector_env import VectorEnv
@@ -102,16 +102,6 @@ def rows_per_s(vec: VectorEnv, batches: Sequence[Any], seconds: float) -> float:
         recv()
         turns += 1
     return turns * vec.num_agents / (now - begin)
-
-
-def idle_percent(vec: Any, seconds: float) -> float:
-    """Measure the CPU share of the busiest worker while nothing is sent."""
-    pids = [process.pid for process in vec.processes]
-    time.sleep(SETTLE_S)  # Within this time a worker reaches the last rung of its wait ladder.
-    before, begin = [cpu_time_ns(pid) for pid in pids], time.monotonic_ns()
-    time.sleep(seconds)
-    after, end = [cpu_time_ns(pid) for pid in pids], time.monotonic_ns()
-    return max(100 * (b - a) / (end - begin) for a, b in zip(before, after, strict=True))
 
 
 def sample(crowd: Crowd, workload: Workload, seconds: float) -> Sample:

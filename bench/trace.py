@@ -60,8 +60,8 @@ class Timeline:
         return HALVES[half] if self.buffers == 2 else "all"
 
     @property
-    def tracks(self) -> list[str]:
-        return ["learner", "policy", *(f"worker {i}" for i in range(self.workers))]
+    def lanes(self) -> list[str]:
+        return ["policy", *(f"worker {i}" for i in range(self.workers))]
 
     def turn_s(self) -> float:
         """Return the mean seconds from one policy call to the next."""
@@ -157,8 +157,7 @@ def _draw_bar(
 
 
 def _draw(axes: Any, timeline: Timeline, width_ns: int, unit_ns: float) -> None:
-    lanes = ["policy", *(f"worker {i}" for i in range(timeline.workers))]
-    origin = _origin(timeline)
+    lanes, origin = timeline.lanes, _origin(timeline)
     for row, lane in enumerate(lanes):
         axes.barh(row, width_ns / unit_ns, left=0, height=0.72, color=_LANE, zorder=0)
         for span in timeline.spans:
