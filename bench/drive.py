@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Measure drive on one core: agent-steps/s, shares of the time, limits, and growth.
+"""Measure drive on one core: agent-steps/s, also as a share of what one core could store.
 
     python bench/drive.py --scenes ../shared/data/scenes --only 407,325,792d65eb,a5c44223,Town01
     python bench/drive.py --peer DIR    # compared with PufferDrive's core, compiled from DIR
@@ -51,21 +51,15 @@ from puffervec.vec.vector_env import VectorEnv
 PUBLISHED = {"_407": 448e3, "_325": 471e3, "792d65eb": 481e3, "a5c44223": 350e3, "Town01": 674e3}
 BUFFER_BYTES = 1 << 25
 CACHED_BYTES = 1 << 18
-RATE_COLUMNS = (
+COLUMNS = (
     "scene", "agents", "preset", "type", "agent-steps/s", "GB/s",
     "of stored", "in cache", "peer", "ratio", "published"
 )  # fmt: skip
-FOLLOWING_COLUMNS = ("scene", "followers", "ns/follower", "us/step with logs", "us/step with IDM")
-PHASES = {
-    "roads": {"roads": 0},
-    "partners": {"partners": 0},
-    "lanes, lines, edges": {"lanes": 0, "lines": 0, "edges": 0},
-}
 
 
 @dataclasses.dataclass(frozen=True)
 class Rate:
-    """One line of the first table.
+    """One line of the table.
 
     The last three fields are None without a peer, or if no figure was published.
     """
@@ -84,17 +78,12 @@ class Rate:
 
 
 @contextlib.contextmanager
-def open_env(scene: str, num_envs: int = 1, **settings: Any) -> Iterator[VectorEnv]:
+def open_env(scene: str, **settings: Any) -> Iterator[VectorEnv]:
     """Yield an env on one scene, filled by its agents, after a reset and a warm-up."""
     config = {"scenes": scene, "remove_at_goal": 0, **settings}
-    if "num_agents" not in config:
-        prepared = prepare_scenes(get("drive").configure({**config, "num_agents": 4096}))
-        counts = prepared.scenes.agents(get("drive").configure({**config, "num_agents": 4096}))
-        config["num_agents"] = int(counts.max())
-    with (
-        make("drive", env_kwargs=config, backend="serial", num_envs=num_envs) as vec,
-        on_one_core(),
-    ):
+    roomy = get("drive").configure({**config, "num_agents": 4096})
+    config["num_agents"] = int(prepare_scenes(roomy).scenes.agents(roomy).max())
+    with make("drive", env_kwargs=config, backend="serial", num_envs=1) as vec, on_one_core():
         vec.async_reset(SEED)
         vec.recv()
         steps(vec, 200)
@@ -164,113 +153,6 @@ def measure_scene(
     return rates
 
 
-def phases(path: Path, presets: Sequence[str], seconds: float) -> list[tuple[str, ...]]:
-    """Measure shares of the time by preset.
-
-    The share of a block is the time that a row saves without it; `world` covers motion, contacts
-    and judging.
-    """
-    lines = []
-    for preset in presets:
-        full = _ns(path, seconds, observation=preset)
-        parts = {
-            name: full - _ns(path, seconds, observation=preset, **off)
-            for name, off in PHASES.items()
-        }
-        parts["world and ego"] = full - sum(parts.values())
-        lines.append(
-            (preset, f"{full:.0f}", *(f"{100 * max(ns, 0) / full:.0f}%" for ns in parts.values()))
-        )
-    return lines
-
-
-def _ns(path: Path, seconds: float, **settings: Any) -> float:
-    with open_env(str(path), **settings) as vec:
-        return 1e9 / common.figure(rate(vec, seconds) for _ in range(3)).median
-
-
-def measure_followers(path: Path, seconds: float) -> tuple[str, ...]:
-    """Measure the cost of vehicles that drive by IDM, next to one agent.
-
-    The same vehicles on their logs are measured in alternation.
-
-    Returns:
-        scene, mean number of followers, ns per follower and step, us per step of the env with the
-        log and with followers.
-    """
-    alone = {"control": "sdc", "num_agents": 1, "partners": 0, "lanes": 0, "lines": 0, "edges": 0}
-    with (
-        open_env(str(path), others="idm", **alone) as idm,
-        open_env(str(path), others="log", **alone) as log,
-    ):
-        turns = max(10, int(seconds / max(steps(idm, 10) / 10, 1e-7)))
-        samples = [(steps(log, turns) / turns, steps(idm, turns) / turns) for _ in range(9)]
-        ns = common.figure([1e9 * (driven - played) for played, driven in samples]).median
-        counts = [_count_followers(idm) for _ in range(91) if steps(idm, 1)]
-    log_us, idm_us = (1e6 * float(np.median(column)) for column in zip(*samples, strict=True))
-    mean = float(np.mean(counts))
-    return (
-        path.stem[-24:],
-        f"{mean:.1f}",
-        f"{ns / mean:.0f}" if mean else "-",
-        f"{log_us:.2f}",
-        f"{idm_us:.2f}",
-    )
-
-
-def _count_followers(vec: VectorEnv) -> int:
-    """Count the followers in the scene: they follow their log (1) or a lane (2)."""
-    return int(np.isin(vec.peek(0).get("follower_phase", []), (1, 2)).sum())
-
-
-def growth(seconds: float, preset: str) -> list[tuple[str, ...]]:
-    """Measure the growth with agents and segments of a scene, and with envs.
-
-    The rows have ns per agent-step, and bytes per env and scene.
-    """
-    lines = []
-    for envs in (1, 4, 16, 64):
-        with open_env("generated:4", num_envs=envs, num_agents=64, observation=preset) as vec:
-            ns = 1e9 / rate(vec, seconds)
-            rows = vec.spec.groups[0].observation_bytes * 64
-            lines.append(
-                (
-                    f"{envs} envs of 64 rows",
-                    f"{ns:.0f}",
-                    f"{vec.spec.save_bytes / 1024:.0f}",
-                    f"{rows / 1024:.0f}",
-                    "",
-                )
-            )
-    for simplify_m in (1.0, 0.1, 0.01):
-        settings = {"num_agents": 256, "observation": preset, "simplify_m": simplify_m}
-        prepared = prepare_scenes(get("drive").configure({"scenes": "generated:8", **settings}))
-        segments = np.mean(
-            [
-                prepared.scenes.scene(i)[0]["segment_count"].sum()
-                for i in range(len(prepared.scenes))
-            ]
-        )
-        with open_env("generated:8", **settings) as vec:
-            size = prepared.path.stat().st_size / len(prepared.scenes) / 1024
-            lines.append(
-                (
-                    f"{segments:.0f} segments a scene",
-                    f"{1e9 / rate(vec, seconds):.0f}",
-                    "",
-                    "",
-                    f"{size:.0f}",
-                )
-            )
-    for agents in (8, 64, 512):
-        with open_env("generated:8", num_agents=agents, observation=preset) as vec:
-            lines.append((f"one env of {agents} rows", f"{1e9 / rate(vec, seconds):.0f}",
-                          f"{vec.spec.save_bytes / 1024:.0f}",
-                          f"{vec.spec.groups[0].observation_bytes * agents / 1024:.0f}",
-                          ""))  # fmt: skip
-    return lines
-
-
 def scene_files(arguments: Sequence[str], only: str) -> list[Path]:
     """Return the JSON scenes of files and folders whose name contains a comma-separated part."""
     paths = [
@@ -293,7 +175,7 @@ def write_generated(folder: Path) -> list[Path]:
 
 def show(rates: Sequence[Rate]) -> None:
     """Print the table of rates."""
-    common.print_table("agent-steps per second of CPU time of one core", RATE_COLUMNS, [
+    common.print_table("agent-steps per second of CPU time of one core", COLUMNS, [
         (
             r.scene[-24:], str(r.agents), r.preset, r.dtype,
             str(r.agent_steps_per_s), f"{r.bytes_per_s / 1e9:.1f}",
@@ -315,7 +197,7 @@ def parse_names(text: str, allowed: Sequence[str], flag: str) -> list[str]:
 
 
 def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Measure and print all tables; return the results."""
+    """Measure and print the table; return the results."""
     presets = parse_names(options.presets, CHOICES["observation"], "--presets")
     dtypes = parse_names(options.dtypes, CHOICES["row_dtype"], "--dtypes")
     paths = scene_files(options.scenes, options.only) if options.scenes else write_generated(folder)
@@ -334,27 +216,7 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             for item in measure_scene(path, presets, dtypes, options.repeats, options.seconds, peer)
         ]
     show(rates)
-    shares = phases(paths[0], presets, options.seconds)
-    common.print_table(
-        f"share of the time by block, {paths[0].stem}",
-        ("preset", "ns", *PHASES, "world and ego"),
-        shares,
-    )
-    followed = [measure_followers(path, options.seconds) for path in paths]
-    remark = "one agent, which observes nothing of them"
-    common.print_table("following by IDM (others=idm)", FOLLOWING_COLUMNS, followed, [remark])
-    grown = growth(options.seconds, presets[0])
-    common.print_table(
-        f"growth and memory, {presets[0]}",
-        ("what", "ns/agent-step", "env kB", "rows kB", "scene kB"), grown,
-        ["env: its state; rows: its observations; scene: in the file that all workers map"],
-    )  # fmt: skip
-    return {
-        "rates": [dataclasses.asdict(item) for item in rates],
-        "phases": shares,
-        "following": followed,
-        "growth": grown,
-    }
+    return {"rates": [dataclasses.asdict(item) for item in rates]}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
