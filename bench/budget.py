@@ -13,7 +13,6 @@ the speed-up of training if everything but the envs and the products cost nothin
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import functools
 import statistics
@@ -30,7 +29,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from bench import common, runs
-from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.device.device import one_torch_thread
 from puffervec.train.run.setup import make_vec
@@ -202,11 +200,10 @@ def markdown(results: Mapping[str, Any]) -> str:
     return common.markdown(columns, cells(results))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    flags = common.parser(__doc__)
     common.add_flags(flags, "budget", seconds=0.0)
     flags.add_argument("--cases", default=",".join(CASES), help="(default: %(default)s)")
     flags.add_argument(
@@ -214,20 +211,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = flags.parse_args(arguments)
     progress = common.Progress()
-    try:
-        names = options.cases.split(",")
-        for name in names:
-            if name not in CASES:
-                raise ConfigError(f"--cases has {name!r}: use some of {', '.join(CASES)}")
-        variants = {
-            name: functools.partial(sample, CASES[name], options.iterations) for name in names
-        }
-        measured = common.interleave(variants, options.repeats, progress, options.attempts)
-    except (PuffervecError, OSError) as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    progress.clear()
+    variants = {
+        name: functools.partial(sample, CASES[name], options.iterations)
+        for name in common.names("--cases", options.cases, CASES)
+    }
+    measured = common.interleave(variants, options.repeats, progress, options.attempts)
     results = {
         name: {
             key: dataclasses.asdict(common.figure(one[key] for one in samples))
@@ -237,7 +225,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     common.print_table("CPU time of training in one thread", COLUMNS, cells(results), NOTES)
     common.finish("budget", options, common.machine(), measured.foreign, results)
-    return 0
 
 
 if __name__ == "__main__":

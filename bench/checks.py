@@ -27,7 +27,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common
-from puffervec.errors import ConfigError, PuffervecError
+from puffervec.errors import ConfigError
 
 TARGET = 0.02
 ENVS: dict[str, dict[str, Any]] = {
@@ -183,9 +183,7 @@ def run(options: argparse.Namespace, progress: common.Progress) -> tuple[dict[st
             if name == "cut":
                 cut(place)
             build(place)
-        for env in options.envs.split(","):
-            if env not in ENVS:
-                raise ConfigError(f"--envs has {env!r}: use some of {', '.join(ENVS)}")
+        for env in common.names("--envs", options.envs, ENVS):
             one = functools.partial(sample, settings=ENVS[env], seconds=options.seconds)
             variants = {name: functools.partial(one, place) for name, place in places.items()}
             result = common.interleave(variants, options.repeats, progress, options.attempts)
@@ -196,15 +194,13 @@ def run(options: argparse.Namespace, progress: common.Progress) -> tuple[dict[st
                 "cut": common.figure(without),
                 "ratio": common.ratio(shipped, without),
             }
-    progress.clear()
     return results, worst
 
 
+@common.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     common.add_flags(flags, "checks", 1.0)
     flags.add_argument(
         "--envs", default=",".join(ENVS), help="comma-separated, of the default: %(default)s"
@@ -215,12 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(measure(options.child[0], int(options.child[1]), float(options.child[2])))
         return 0
     progress = common.Progress()
-    try:
-        results, foreign = run(options, progress)
-    except (PuffervecError, OSError) as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    results, foreign = run(options, progress)
     rows = [
         (env, str(r["shipped"]), str(r["cut"]), f"{100 * (1 - r['ratio'].median):+.1f}%")
         for env, r in results.items()

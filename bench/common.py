@@ -9,6 +9,7 @@ take turns within it, so that a slow minute of the machine affects all of them.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import json
 import os
@@ -23,12 +24,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 from bench.foreign import foreign_load
-from puffervec.errors import ConfigError
+from puffervec.errors import ConfigError, PuffervecError
 from puffervec.system.cores import affinity, cpu_quota, usable_cores
 
+P = ParamSpec("P")
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 SCHEMA_VERSION = 2  # Under version 1, foreign_load may lack short programs.
@@ -380,6 +382,45 @@ def report(
     }
 
 
+def command(main: Callable[P, int | None]) -> Callable[P, int]:
+    """Make the function of a command return its exit status.
+
+    Bad input, and what the system refuses, is one line on stderr and status 2.
+    """
+
+    @functools.wraps(main)
+    def run(*arguments: P.args, **more: P.kwargs) -> int:
+        try:
+            return main(*arguments, **more) or 0
+        except (PuffervecError, OSError, subprocess.TimeoutExpired) as error:
+            Progress().clear()
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+
+    return run
+
+
+def parser(text: str | None) -> argparse.ArgumentParser:
+    """Return a parser of flags whose help begins with a docstring as it stands."""
+    raw = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=text, formatter_class=raw)
+
+
+def names(flag: str, text: str, known: Iterable[str]) -> list[str]:
+    """Return the names in a comma-separated flag. Raises: ConfigError: one of them is unknown."""
+    found = [name for name in text.split(",") if name]
+    for name in found:
+        if name not in known:
+            raise ConfigError(f"{flag} has {name!r}: use some of {', '.join(known)}")
+    return found
+
+
+def add_json(flags: argparse.ArgumentParser, name: str) -> None:
+    """Declare the flag for the path of the results."""
+    place = f"bench/results/<CPU>/<day>-{name}.json"
+    flags.add_argument("--json", type=Path, help=f"path of the results (default: {place})")
+
+
 def add_flags(flags: argparse.ArgumentParser, name: str, seconds: float) -> None:
     """Declare the flags that all benchmarks have."""
     flags.add_argument(
@@ -400,11 +441,7 @@ def add_flags(flags: argparse.ArgumentParser, name: str, seconds: float) -> None
         default=1,
         help="largest number of attempts per sample while other processes disturb it",
     )
-    flags.add_argument(
-        "--json",
-        type=Path,
-        help=f"path of the results (default: bench/results/<CPU>/<day>-{name}.json)",
-    )
+    add_json(flags, name)
 
 
 def finish(
@@ -461,10 +498,14 @@ def number(value: float | None, unit: str = "") -> str:
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
 ) -> None:
-    """Print a table and its notes; outside a terminal its width is fixed and large."""
+    """Print a table and its notes; outside a terminal its width is fixed and large.
+
+    A line of progress is removed.
+    """
     from rich.console import Console
     from rich.table import Table
 
+    Progress().clear()
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     table = Table(title=title, title_justify="left")
     for index, column in enumerate(columns):

@@ -31,7 +31,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common
-from puffervec.errors import ConfigError, PuffervecError
+from puffervec.errors import ConfigError
 
 WORKING_TREE = "WORK"
 MAD_TO_SIGMA = 1.4826  # Standard deviation / median absolute deviation of a normal distribution.
@@ -211,11 +211,10 @@ def compare(options: argparse.Namespace, progress: common.Progress) -> dict[str,
     return {"a": a, "b": b, "verdict": asdict(verdict)}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input or a command that fails."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    flags = common.parser(__doc__)
     flags.add_argument("--a", help="command A, as one string")
     flags.add_argument("--b", help="command B")
     flags.add_argument(
@@ -237,18 +236,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = flags.parse_args(words[:split])
     options.command = words[split + 1 :]
     progress = common.Progress()
-    try:
-        if options.pairs < 1:
-            raise ConfigError(f"--pairs is {options.pairs}: use at least 1, better 5 or more")
-        results, foreign = common.foreign_load(lambda: compare(options, progress))
-    except (PuffervecError, OSError) as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    if options.pairs < 1:
+        raise ConfigError(f"--pairs is {options.pairs}: use at least 1, better 5 or more")
+    results, foreign = common.foreign_load(lambda: compare(options, progress))
     if options.json:
         facts = {**common.machine(), "foreign_load": foreign}
         common.write_json(options.json, common.report("compare", facts, vars(options), results))
-    return 0
 
 
 if __name__ == "__main__":

@@ -209,7 +209,6 @@ def main(
             result, others = measure(case, options.seconds, options.repeats, backend, note)
             results.append(result)
             foreign = max(foreign, others)
-    note.clear()
     common.print_table(
         "Forward, loss and backward of a microbatch, one thread",
         COLUMNS,

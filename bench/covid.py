@@ -33,7 +33,7 @@ from bench.modes import Mode
 from bench.policies import Replay
 from bench.workloads import Workload, actions_of, on_one_core
 from puffervec.envs.covid.data import load_data
-from puffervec.errors import ConfigError, PuffervecError
+from puffervec.errors import ConfigError
 from puffervec.testing.reference.covid import Covid
 from puffervec.train.metrics.keys import TIME_PARTS
 
@@ -234,11 +234,10 @@ MEASURES = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    flags = common.parser(__doc__)
     common.add_flags(flags, "covid", 0.3)
     flags.add_argument(
         "--parts", default=",".join(MEASURES), help="comma-separated, of: %(default)s"
@@ -257,29 +256,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = flags.parse_args(arguments)
     facts, progress, results, worst = common.machine(), common.Progress(), {}, 0.0
-    try:
-        parts = options.parts.split(",")
-        if unknown := [part for part in parts if part not in MEASURES]:
-            raise ConfigError(f"--parts has {unknown[0]!r}: use some of {', '.join(MEASURES)}")
-        if not all(
-            word.isdecimal() and 2 <= int(word) <= 10_000 for word in options.envs.split(",")
-        ):
-            raise ConfigError(
-                f"--envs is {options.envs!r}: give numbers from 2 to 10000, separated by commas"
-            )
-        options.envs = [int(word) for word in options.envs.split(",")]
-        for part in parts:
-            measure_part, show = MEASURES[part]
-            results[part], foreign = measure_part(options, progress)
-            worst = max(worst, foreign)
-            progress.clear()
-            show(results[part])
-    except (PuffervecError, OSError) as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    parts = common.names("--parts", options.parts, MEASURES)
+    if not all(word.isdecimal() and 2 <= int(word) <= 10_000 for word in options.envs.split(",")):
+        raise ConfigError(
+            f"--envs is {options.envs!r}: give numbers from 2 to 10000, separated by commas"
+        )
+    options.envs = [int(word) for word in options.envs.split(",")]
+    for part in parts:
+        measure_part, show = MEASURES[part]
+        results[part], foreign = measure_part(options, progress)
+        worst = max(worst, foreign)
+        show(results[part])
     common.finish("covid", options, facts, worst, results)
-    return 0
 
 
 if __name__ == "__main__":

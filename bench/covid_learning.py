@@ -33,7 +33,6 @@ import puffervec
 from bench import common, runs
 from puffervec.envs.covid import ENV
 from puffervec.envs.covid.settings import CovidConfig
-from puffervec.errors import PuffervecError
 from puffervec.train import TrainConfig, Trainer, load_policy
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.log import METRICS_FILE, read_metrics
@@ -245,11 +244,10 @@ def draw_training(axis: Axes, curve: Sequence[Mapping[str, float]]) -> None:
     axis.legend(frameon=False)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and return the exit status."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+@common.command
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the benchmark."""
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--minutes", type=float, default=10.0, help="minutes of training (default: %(default)s)"
     )
@@ -264,22 +262,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--cores", type=int, default=2, help="that the benchmark may use (default: %(default)s)"
     )
     flags.add_argument("--png", type=Path, help="path of the picture (default: none)")
-    flags.add_argument(
-        "--json",
-        type=Path,
-        help="path of the results (default: bench/results/<CPU>/<day>-covid-learning.json)",
-    )
+    common.add_json(flags, "covid-learning")
     options = flags.parse_args(argv)
-    try:
-        facts, results, worst = runs.each_seed(options, sample)
-    except PuffervecError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    facts, results, worst = runs.each_seed(options, sample)
     show(results)
     if options.png is not None:
         draw(results[0], options.png)
     common.finish("covid-learning", options, facts, worst, results)
-    return 0
 
 
 if __name__ == "__main__":

@@ -228,11 +228,10 @@ def _names(text: str) -> list[str]:
     return [part.strip() for part in text.split(";" if ";" in text else ",")]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    flags = common.parser(__doc__)
     flags.add_argument("--tasks", type=_names, default=list(TASKS), help="from %(default)s")
     flags.add_argument(
         "--candidates",
@@ -244,20 +243,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument(
         "--processes", type=int, default=2, help="simultaneous runs (default: %(default)s)"
     )
-    flags.add_argument(
-        "--json",
-        type=Path,
-        help="path of the results (default: bench/results/<CPU>/<day>-defaults.json)",
-    )
+    common.add_json(flags, "defaults")
     options = flags.parse_args(arguments)
     progress = common.Progress()
-    try:
-        samples, foreign = common.foreign_load(lambda: run(options, progress))
-    except (PuffervecError, OSError) as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    progress.clear()
+    samples, foreign = common.foreign_load(lambda: run(options, progress))
     rows = table(samples)
     tasks = list(dict.fromkeys(one["task"] for one in samples))
     cells = [
@@ -272,7 +261,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     common.finish(
         "defaults", options, common.machine(), foreign, {"rows": rows, "samples": samples}
     )
-    return 0
 
 
 if __name__ == "__main__":

@@ -187,19 +187,10 @@ def show(rates: Sequence[Rate]) -> None:
     ], ["published: PufferDrive's core of November 2025, on another machine"])  # fmt: skip
 
 
-def parse_names(text: str, allowed: Sequence[str], flag: str) -> list[str]:
-    """Return the names in a comma-separated flag. Raises: ConfigError: one of them is unknown."""
-    names = text.split(",")
-    for name in names:
-        if name not in allowed:
-            raise ConfigError(f"{flag} has {name!r}: use some of {', '.join(allowed)}")
-    return names
-
-
 def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Measure and print the table; return the results."""
-    presets = parse_names(options.presets, CHOICES["observation"], "--presets")
-    dtypes = parse_names(options.dtypes, CHOICES["row_dtype"], "--dtypes")
+    presets = common.names("--presets", options.presets, CHOICES["observation"])
+    dtypes = common.names("--dtypes", options.dtypes, CHOICES["row_dtype"])
     paths = scene_files(options.scenes, options.only) if options.scenes else write_generated(folder)
     if not paths:
         raise ConfigError(
@@ -219,11 +210,10 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     return {"rates": [dataclasses.asdict(item) for item in rates]}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--scenes",
         nargs="*",
@@ -246,12 +236,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     common.add_flags(flags, "drive", 0.3)
     options = flags.parse_args(arguments)
     facts = common.machine()
-    try:
-        with tempfile.TemporaryDirectory(prefix="puffervec-drive-") as folder:
-            results, foreign = foreign_load(lambda: run(options, Path(folder)))
-    except PuffervecError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    with tempfile.TemporaryDirectory(prefix="puffervec-drive-") as folder:
+        results, foreign = foreign_load(lambda: run(options, Path(folder)))
     options.scenes = [
         Path(item).name for item in options.scenes
     ]  # The file contains no path of this machine.
@@ -259,7 +245,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         facts["versions"] = {**facts["versions"], "PufferDrive": version(options.peer)}
     options.peer, options.peer_headers = options.peer is not None, None
     common.finish("drive", options, facts, foreign, results)
-    return 0
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ valid vehicles are controlled.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import sys
@@ -25,7 +24,6 @@ from bench import common
 from bench.common import Figure
 from bench.modes import PolicyChoice, plan
 from bench.workloads import Shares, Workload, c_loop, count_shares, draw_actions, missing, preset
-from puffervec.errors import PuffervecError
 
 SCENES = common.ROOT.parent / "shared" / "data" / "scenes"
 # Real scenes by a part of their file names, with the agent-steps/s that one core should reach.
@@ -188,11 +186,10 @@ def show(results: Sequence[Result]) -> None:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--envs", default="probe,tag_grid,drive", help="comma-separated, of: %(default)s"
     )
@@ -205,19 +202,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     common.add_flags(flags, "env-step", 1.0)
     options = flags.parse_args(arguments)
     facts, progress = common.machine(), common.Progress()
-    try:
-        chosen = []
-        for case in cases(options.envs.split(","), options.num_envs, options.env_kwargs):
-            if reason := missing(case.workload):
-                print(reason, file=sys.stderr)
-            else:
-                chosen.append(case)
-        results, foreign = run(chosen, options.repeats, options.seconds, progress, options.attempts)
-    except PuffervecError as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    progress.clear()
+    chosen = []
+    for case in cases(options.envs.split(","), options.num_envs, options.env_kwargs):
+        if reason := missing(case.workload):
+            print(reason, file=sys.stderr)
+        else:
+            chosen.append(case)
+    results, foreign = run(chosen, options.repeats, options.seconds, progress, options.attempts)
     show(results)
     common.finish(
         "env-step",
@@ -226,7 +217,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         foreign,
         [{**dataclasses.asdict(r), "met": r.met} for r in results],
     )
-    return 0
 
 
 if __name__ == "__main__":

@@ -368,9 +368,7 @@ def _show(what: str, result: dict[str, Any]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 1 if a row of ours does not pass."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument("what", choices=WORK)
     flags.add_argument(
         "--kills",
@@ -394,11 +392,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument(
         "--pufferlib-python", help="an interpreter with PufferLib 3.0: see bench/README.md"
     )
-    flags.add_argument(
-        "--json",
-        type=Path,
-        help="path of the results (default: bench/results/<CPU>/<day>-faults-<what>.json)",
-    )
+    common.add_json(flags, "faults-<what>")
     options = flags.parse_args(arguments)
     options.kills = KILLS[options.what] if options.kills is None else options.kills
     facts, progress = common.machine(), common.Progress()

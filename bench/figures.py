@@ -20,7 +20,6 @@ command, machine, load and commit. A run's result is the newest of its name, fro
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import functools
 import importlib
@@ -576,11 +575,10 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
+@common.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 1 if pages are wrong, 2 for bad input."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--run", nargs="*", metavar="RUN", help="measure these runs, or all, and rewrite the pages"
     )
@@ -614,20 +612,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="see bench/README.md",
     )
     options = flags.parse_args(arguments)
-    try:
-        figures = Figures()
-        if options.run is not None:
-            values = {name: getattr(options, name) for name in ("real", "more", "pufferdrive")}
-            values["pufferlib"] = options.pufferlib_python
-            figures.measure(options.run or list(figures.runs), values)
-        if options.write or options.run is not None:
-            print("changed:", ", ".join(figures.write()) or "nothing")
-        problems = figures.problems() + figures.untraceable()
-        if options.most_commits is not None:
-            problems += figures.old("README.md", options.most_commits)
-    except ConfigError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    figures = Figures()
+    if options.run is not None:
+        values = {name: getattr(options, name) for name in ("real", "more", "pufferdrive")}
+        values["pufferlib"] = options.pufferlib_python
+        figures.measure(options.run or list(figures.runs), values)
+    if options.write or options.run is not None:
+        print("changed:", ", ".join(figures.write()) or "nothing")
+    problems = figures.problems() + figures.untraceable()
+    if options.most_commits is not None:
+        problems += figures.old("README.md", options.most_commits)
     print("\n".join(problems) or "the pages show what was measured")
     return 1 if problems else 0
 

@@ -277,11 +277,10 @@ def _names(text: str, known: Sequence[str]) -> list[str]:
     return names
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    flags = common.parser(__doc__)
     others = [name for name in NEIGHBOURS if name != QUIET]
     known = [*ENVS, *TRAININGS, TRAINING]
     envs = ", ".join(known)
@@ -299,10 +298,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     facts, progress = common.machine(), common.Progress()
     facts["autogroup"] = _autogroup()
     rows, foreign = run(options, progress)
-    progress.clear()
     show(rows)
     common.finish("foreign-process", options, facts, foreign, [asdict(row) for row in rows])
-    return 0
 
 
 def _autogroup() -> bool:

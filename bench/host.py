@@ -31,10 +31,9 @@ from torch import Tensor, nn
 from bench import common
 from bench.common import Figure
 from bench.workloads import Workload
-from puffervec.errors import PuffervecError
 from puffervec.train.collect.rollout import Rollout, Times
 from puffervec.train.collect.storage import Slot, Storage
-from puffervec.train.device.device import ThreadPool, choose_device
+from puffervec.train.device.device import ThreadPool, choose_device, one_torch_thread
 
 HORIZON = 64
 HALVES = 2
@@ -155,35 +154,18 @@ def show(costs: Sequence[Cost]) -> None:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    flags = common.parser(__doc__)
     common.add_flags(flags, "host", 2.0)
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
     options = flags.parse_args(arguments)
-    progress = common.Progress()
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        costs, foreign = run(choose_device(options.device), options, progress)
-    except (PuffervecError, OSError) as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    finally:
-        torch.set_num_threads(threads)
-    progress.clear()
+    with one_torch_thread():
+        costs, foreign = run(choose_device(options.device), options, common.Progress())
     show(costs)
-    common.finish(
-        "host",
-        options,
-        common.machine(),
-        foreign,
-        [{**asdict(cost), "met": cost.met} for cost in costs],
-    )
-    return 0
+    results = [{**asdict(cost), "met": cost.met} for cost in costs]
+    common.finish("host", options, common.machine(), foreign, results)
 
 
 if __name__ == "__main__":

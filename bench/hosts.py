@@ -50,9 +50,7 @@ SETTLE = 2  # Segments of each host that are ignored after a change of turns.
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse the flags."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     common.add_flags(flags, NAME, 2.0)
     flags.add_argument(
         "--target",
@@ -264,8 +262,9 @@ def measure(target: str, hosts: Sequence[int], seconds: float, repeats: int) -> 
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print and write the results; return the exit status."""
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print and write the results."""
     options = parse(arguments)
     from bench.foreign import foreign_load
 
@@ -290,7 +289,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for target in options.target:
         show(target, results[target])
     common.finish(NAME, options, facts, worst, results)
-    return 0
 
 
 def show(target: str, result: dict[str, Any]) -> None:

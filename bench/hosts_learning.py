@@ -31,9 +31,7 @@ NAME = "hosts-learning"
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse the flags."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument("--target", default="cartpole", help="env (default: %(default)s)")
     flags.add_argument(
         "--steps", type=int, default=500_000, help="agent-steps of a run (default: %(default)s)"
@@ -48,11 +46,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=["exact"],
         help="formats of the hosts (default: %(default)s)",
     )
-    flags.add_argument(
-        "--json",
-        type=Path,
-        help="path of the results (default: bench/results/<CPU>/<day>-hosts-learning.json)",
-    )
+    common.add_json(flags, "hosts-learning")
     return flags.parse_args(arguments)
 
 
@@ -117,8 +111,9 @@ def markdown(results: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
     return common.markdown(("played by", ">score of each seed", ">agent-steps"), rows)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Train, print and write the results; return the exit status."""
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train, print and write the results."""
     options = parse(arguments)
     from bench.foreign import foreign_load
 
@@ -148,7 +143,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.target, ("", "score by seed", "median", "agent-steps/s", "lag", "bytes/step"), rows
     )
     common.finish(NAME, options, facts, worst, results)
-    return 0
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ measured in turns.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -87,9 +86,7 @@ def start_s(python: Path, code: str, folder: Path) -> Callable[[], float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 1 if a limit is exceeded."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument("wheel", type=Path)
     common.add_flags(flags, "install", seconds=0.0)
     flags.set_defaults(repeats=20)

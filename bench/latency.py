@@ -194,11 +194,10 @@ def show(costs: Sequence[Cost]) -> None:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    flags = common.parser(__doc__)
     flags.add_argument("--pause-s", type=float, default=2.0, help="pause before a first step")
     flags.add_argument("--pauses", type=int, default=3, help="pauses per sample")
     flags.add_argument(
@@ -208,11 +207,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = flags.parse_args(arguments)
     facts, progress = common.machine(), common.Progress()
     costs, foreign = run(options, progress)
-    progress.clear()
     show(costs)
     results = [{**asdict(cost), "met": cost.met} for cost in costs]
     common.finish("latency", options, facts, foreign, results)
-    return 0
 
 
 if __name__ == "__main__":

@@ -186,11 +186,10 @@ def show(rows: Sequence[Row]) -> None:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--envs",
         default=",".join(ENVS),
@@ -198,16 +197,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     common.add_flags(flags, "limits", 1.0)
     options = flags.parse_args(arguments)
-    envs = options.envs.split(",")
-    unknown = [env for env in envs if env not in ENVS]
-    if unknown:
-        flags.error(f"--envs has {unknown[0]!r}: use {', '.join(ENVS)}")
+    envs = common.names("--envs", options.envs, ENVS)
     facts, progress = common.machine(), common.Progress()
     rows, foreign = run(envs, options, progress)
-    progress.clear()
     show(rows)
     common.finish("limits", options, facts, foreign, [asdict(row) for row in rows])
-    return 0
 
 
 if __name__ == "__main__":

@@ -34,7 +34,6 @@ from bench import common
 from bench.common import Figure
 from bench.workloads import Workload, on_one_core
 from puffervec.contract.env_types import compile_args
-from puffervec.errors import PuffervecError
 
 ENV = Path(__file__).resolve().parent / "ocean_env"
 LENGTH = 1000  # Steps of an episode; the reset row after each is not counted.
@@ -175,36 +174,33 @@ def show(results: Sequence[Result], num_envs: int) -> None:
     common.print_table(f"An env of PufferLib 4.0, {num_envs} envs", COLUMNS, cells)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    flags = common.parser(__doc__)
+    flags.add_argument(
+        "--steps-ns",
+        type=lambda text: [float(part) for part in text.split(",")],
+        default=[20, 100, 1000],
+        help="steps, in ns (default: 20,100,1000)",
     )
-    flags.add_argument("--steps-ns", default="20,100,1000", help="steps, in ns: %(default)s")
     flags.add_argument("--num-envs", type=int, default=2048)
     common.add_flags(flags, "ocean", 1.0)
     options = flags.parse_args(arguments)
     facts, progress = common.machine(), common.Progress()
     results: list[Result] = []
     foreign = 0.0
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            plain = Plain(Path(folder), options.num_envs)
-            for step_ns in map(float, options.steps_ns.split(",")):
-                work = plain.work_for(step_ns)
-                variants = loops(plain, work, options)
-                runs = common.interleave(variants, options.repeats, progress, options.attempts)
-                results += results_of(step_ns, work, runs.results, options.num_envs)
-                foreign = max(foreign, runs.foreign)
-    except (PuffervecError, ValueError) as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    progress.clear()
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Plain(Path(folder), options.num_envs)
+        for step_ns in options.steps_ns:
+            work = plain.work_for(step_ns)
+            variants = loops(plain, work, options)
+            runs = common.interleave(variants, options.repeats, progress, options.attempts)
+            results += results_of(step_ns, work, runs.results, options.num_envs)
+            foreign = max(foreign, runs.foreign)
     show(results, options.num_envs)
     rows = [{**dataclasses.asdict(result), "goal": result.goal} for result in results]
     common.finish("ocean", options, facts, foreign, rows)
-    return 0
 
 
 if __name__ == "__main__":

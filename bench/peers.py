@@ -38,7 +38,7 @@ from bench.common import Figure
 from bench.rivals import sample, scenarios
 from bench.rivals.runner import Job
 from bench.rivals.scenarios import Scenario, Variant
-from puffervec.errors import ConfigError, PuffervecError
+from puffervec.errors import ConfigError
 from puffervec.system.cores import usable_cores
 
 SAMPLE_LIMIT_S = 120.0
@@ -374,9 +374,7 @@ def show_verdict(rows: Sequence[Row]) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     words = list(dict.fromkeys(scenario.word for scenario in scenarios.scenarios(usable_cores())))
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--workloads", default=",".join(words), help="comma-separated, of: %(default)s"
     )
@@ -436,24 +434,19 @@ def _installed(scenario: Scenario) -> bool:
     return installed
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input or if puffervec fails."""
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
     options = parser().parse_args(arguments)
     if options.quick:
         vars(options).update(QUICK)
     facts, progress = common.machine(), common.Progress()
     rows: list[Row] = []
     foreign = 0.0
-    try:
-        for scenario in choose(options):
-            table, share = run(scenario, options, progress)
-            progress.clear()
-            show(scenario, table)
-            rows, foreign = rows + table, max(foreign, share)
-    except PuffervecError as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    for scenario in choose(options):
+        table, share = run(scenario, options, progress)
+        show(scenario, table)
+        rows, foreign = rows + table, max(foreign, share)
     show_verdict(rows)
     theirs = [row.versions for row in rows if row.versions and row.pufferlib]
     facts["versions"]["pufferlib"] = theirs[0].get("pufferlib", "") if theirs else ""
@@ -463,7 +456,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "targets": [{**dataclasses.asdict(target), "met": target.met} for target in targets(rows)],
     }
     common.finish("peers", options, facts, foreign, results)
-    return 0
 
 
 if __name__ == "__main__":

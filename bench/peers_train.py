@@ -34,7 +34,7 @@ import numpy as np
 
 from bench import common
 from bench.plain_ppo import Settings
-from puffervec.errors import ConfigError, PuffervecError
+from puffervec.errors import ConfigError
 
 Act = Callable[[np.ndarray], np.ndarray]
 
@@ -336,9 +336,7 @@ def run(
     """Return a table per task and kind of settings, and the share of foreign load."""
     tables: list[list[dict[str, Any]]] = []
     worst = 0.0
-    for env_id in options.tasks.split(","):
-        if env_id not in TASKS:
-            raise ConfigError(f"--tasks has {env_id!r}: use some of {', '.join(TASKS)}")
+    for env_id in common.names("--tasks", options.tasks, TASKS):
         jobs = [(trainer, kind) for kind in (SAME, OWN) for trainer in OWN_SETTINGS]
         variants = {
             f"{trainer}, {kind}": Sampler(trainer, kind, env_id, options.steps)
@@ -359,11 +357,10 @@ def run(
     return tables, worst
 
 
+@common.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--tasks", default=",".join(TASKS), help="comma-separated, of the default: %(default)s"
     )
@@ -373,11 +370,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument(
         "--repeats", type=int, default=5, help="seeds; each a fresh process (default: %(default)s)"
     )
-    flags.add_argument(
-        "--json",
-        type=Path,
-        help="path of the results (default: bench/results/<CPU>/<day>-peers-train.json)",
-    )
+    common.add_json(flags, "peers-train")
     flags.add_argument("--child", help=argparse.SUPPRESS)
     options = flags.parse_args(arguments)
     if options.child:
@@ -385,13 +378,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps(measure(trainer, kind, settings_of(trainer, kind, *task))))
         return 0
     progress = common.Progress()
-    try:
-        tables, foreign = run(options, progress)
-    except (PuffervecError, OSError, subprocess.TimeoutExpired) as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    progress.clear()
+    tables, foreign = run(options, progress)
     table = [row for part in tables for row in part]
     cells = [
         (row["task"], f"{row['trainer']}, {row['settings']}", row["how"],

@@ -218,8 +218,9 @@ def measure(
     return results, runs.foreign
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and return the exit status."""
+@common.command
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the benchmark."""
     flags = argparse.ArgumentParser(
         description="Calls of policies, as they stand and in planned memory."
     )
@@ -232,30 +233,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     options = flags.parse_args(argv)
     options.modes = options.modes or ",".join(MODES if options.device == "cpu" else plan.MODES)
-    for flag, known in (("policies", POLICIES), ("modes", plan.MODES)):
-        if unknown := [name for name in getattr(options, flag).split(",") if name not in known]:
-            print(
-                f"error: --{flag} has {unknown[0]!r}: use some of {', '.join(known)}",
-                file=sys.stderr,
-            )
-            return 2
+    policies = common.names("--policies", options.policies, POLICIES)
+    chosen = common.names("--modes", options.modes, plan.MODES)
     facts, note = common.machine(), common.Progress()
     results: list[Result] = []
     foreign = 0.0
-    modes = tuple(dict.fromkeys(("eager", *options.modes.split(","))))
+    modes = tuple(dict.fromkeys(("eager", *chosen)))
     with one_torch_thread():
-        for name in options.policies.split(","):
+        for name in policies:
             for rows in map(int, options.rows.split(",")):
                 lines, others = measure(name, rows, modes, options, note)
                 results, foreign = [*results, *lines], max(foreign, others)
-    note.clear()
     common.print_table(
         "Calls of a policy, one thread", COLUMNS, [_row(result) for result in results]
     )
     common.finish(
         "plan", options, facts, foreign, [dataclasses.asdict(result) for result in results]
     )
-    return 0
 
 
 def markdown(results: Sequence[Mapping[str, Any]]) -> str:

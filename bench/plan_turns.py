@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import common
 from bench.common import Figure
 from puffervec.doors import policy_wrapper
+from puffervec.errors import ConfigError
 from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, storage_of
 from puffervec.train.config.sections import TrainConfig
@@ -130,8 +131,9 @@ def markdown(results: Sequence[Mapping[str, Any]]) -> str:
     return common.markdown(columns, rows)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and return the exit status."""
+@common.command
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the benchmark."""
     flags = argparse.ArgumentParser(
         description="Turns of a half on a CPU, as they stand and in planned memory."
     )
@@ -144,15 +146,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     options = flags.parse_args(argv)
     if unknown := [name for name in options.cases.split("/") if name not in CASES]:
-        print(f"error: --cases has {unknown[0]!r}: use some of {'/'.join(CASES)}", file=sys.stderr)
-        return 2
+        raise ConfigError(f"--cases has {unknown[0]!r}: use some of {'/'.join(CASES)}")
     facts, note = common.machine(), common.Progress()
     results, foreign, pool = [], 0.0, ThreadPool(options.threads)
     with one_torch_thread(), contextlib.closing(pool):
         for name in options.cases.split("/"):
             line, others = measure(name, options, pool, note)
             results, foreign = [*results, line], max(foreign, others)
-    note.clear()
     rows = [
         [r.case, f"{r.rows:,}", str(r.eager_us), str(r.arena_us), str(r.ratio), f"{r.bytes:,}"]
         for r in results
@@ -161,7 +161,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     common.finish(
         "plan-turns", options, facts, foreign, [dataclasses.asdict(result) for result in results]
     )
-    return 0
 
 
 if __name__ == "__main__":

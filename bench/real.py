@@ -29,7 +29,7 @@ from bench import common, runs, score
 from drive_env.evaluate import evaluate as drive
 from drive_env.rules import RULES
 from puffervec.contract.evaluation import Actor
-from puffervec.errors import PuffervecError, SceneError
+from puffervec.errors import SceneError
 from puffervec.train import TrainConfig
 from puffervec.train.device.device import choose_device
 
@@ -119,9 +119,7 @@ def markdown(results: Mapping[str, Any]) -> str:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     add = flags.add_argument
     add("--real", action="append", required=True, help="folder of WOMD scenes; repeatable")
     add(
@@ -140,24 +138,18 @@ def parser() -> argparse.ArgumentParser:
     return flags
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input."""
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
     options = parser().parse_args(arguments)
     progress = common.Progress()
-    try:
-        score.use_cores(options.cores)
-        choose_device(options.device)
-        results, foreign = common.foreign_load(lambda: measure_all(options, progress))
-    except (PuffervecError, OSError) as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    progress.clear()
+    score.use_cores(options.cores)
+    choose_device(options.device)
+    results, foreign = common.foreign_load(lambda: measure_all(options, progress))
     heads = [head.removeprefix(">") for head in HEADS]
     title = "rates with 95 % intervals over scenes"
     common.print_table(title, ("rules", "driver", *heads), rate_rows(results))
     common.finish("real", options, common.machine(), foreign, results)
-    return 0
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ from drive_env.evaluate.evaluate import baseline
 from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, YEAR, YEARS
 from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
 from puffervec.contract.evaluation import Actor
-from puffervec.errors import PuffervecError
 from puffervec.train.device.device import choose_device
 
 DRIVERS = f"log,random,constant-velocity,idm,{score.DRIVER}"
@@ -99,10 +98,10 @@ def markdown(results: Mapping[str, Any]) -> str:
     return common.markdown(["driver", *(f">`{name}`" for name in columns)], rows)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark and return the exit status."""
-    raw = argparse.RawDescriptionHelpFormatter
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the benchmark."""
+    flags = common.parser(__doc__)
     folders = "folder with scenes of WOMD; may be given again"
     flags.add_argument("--real", action="append", required=True, help=folders)
     some = (
@@ -115,20 +114,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     year = "year of the challenge whose weights are used (default: %(default)s)"
     flags.add_argument("--wosac", choices=YEARS, default=YEAR, help=year)
     flags.add_argument("--device", default="cpu", help="device of the policies")
-    where = "where the result goes (default: in bench/results)"
-    flags.add_argument("--json", type=Path, help=where)
+    common.add_json(flags, "realism")
     options = flags.parse_args(arguments)
     facts, progress = common.machine(), common.Progress()
-    try:
-        results, foreign = foreign_load(lambda: sample(options, progress))
-    except (PuffervecError, OSError) as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    progress.clear()
+    results, foreign = foreign_load(lambda: sample(options, progress))
     show(results, options.wosac)
     common.finish("realism", options, facts, foreign, results)
-    return 0
 
 
 if __name__ == "__main__":

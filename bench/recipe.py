@@ -268,9 +268,7 @@ def choose_recipes(names: str | None) -> dict[str, list[list[str]]]:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument("--recipes", help="names, separated by commas (default: all)")
     flags.add_argument(
         "--seeds",
@@ -285,34 +283,26 @@ def parser() -> argparse.ArgumentParser:
         help="agent-steps of a training (default: %(default)s)",
     )
     flags.add_argument(
-        "--cores", default="0", help="numbers of cores, separated by commas (default: %(default)s)"
+        "--cores",
+        type=lambda text: [int(core) for core in text.split(",")],
+        default=[0],
+        help="numbers of cores, separated by commas (default: 0)",
     )
-    flags.add_argument(
-        "--json",
-        type=Path,
-        help="path of the results (default: bench/results/<CPU>/<day>-recipe.json)",
-    )
+    common.add_json(flags, "recipe")
     return flags
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input."""
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
     options = parser().parse_args(arguments)
     facts, progress = common.machine(), common.Progress()
     path = options.json = options.json or common.results_path("recipe", facts)
     results: dict[str, Any] = json.loads(path.read_text())["results"] if path.exists() else {}
-    try:
-        jobs = jobs_of(choose_recipes(options.recipes), options.seeds, options.steps, results)
-        cores = [int(core) for core in options.cores.split(",")]
-        _, foreign = foreign_load(lambda: search(jobs, cores, results, path, progress))
-    except (ConfigError, ValueError) as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    progress.clear()
+    jobs = jobs_of(choose_recipes(options.recipes), options.seeds, options.steps, results)
+    _, foreign = foreign_load(lambda: search(jobs, options.cores, results, path, progress))
     show(results)
     common.finish("recipe", options, facts, foreign, results)
-    return 0
 
 
 if __name__ == "__main__":

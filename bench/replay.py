@@ -11,7 +11,6 @@ Chromium without a window and without a GPU, which shows at most 60.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import sys
 import tempfile
@@ -142,9 +141,7 @@ def measure(repeats: int, seconds: float, out: Path | None) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, print and write the results."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument("--repeats", type=int, default=5)
     flags.add_argument(
         "--seconds",
@@ -153,11 +150,7 @@ def main() -> None:
         help="seconds of each measurement of frames (default: %(default)s)",
     )
     flags.add_argument("--out", type=Path, help="keep the page in this file")
-    flags.add_argument(
-        "--json",
-        type=Path,
-        help="path of the results (default: bench/results/<CPU>/<day>-replay.json)",
-    )
+    common.add_json(flags, "replay")
     options = flags.parse_args()
     facts = common.machine()
     results, foreign = common.foreign_load(

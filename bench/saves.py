@@ -14,7 +14,6 @@ must verify and its tensors must load. It must be the last one whose save return
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import multiprocessing
 import os
@@ -253,9 +252,7 @@ def show(counts: dict[str, Count]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 1 if a run folder could not be loaded."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--kills",
         type=int,
@@ -271,11 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=int(os.environ.get("PV_SEED", "1")),
         help="seed of the random moments (default: %(default)s)",
     )
-    flags.add_argument(
-        "--json",
-        type=Path,
-        help="path of the results (default: bench/results/<CPU>/<day>-saves.json)",
-    )
+    common.add_json(flags, "saves")
     options = flags.parse_args(arguments)
     facts = common.machine()
     progress = common.Progress()

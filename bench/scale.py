@@ -246,9 +246,7 @@ def newest(folder: Path = common.RESULTS) -> Path:
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse the flags."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     plant = Plant()
     flags.add_argument(
         "--measured", type=Path, help="results of bench/hosts.py (default: the newest)"

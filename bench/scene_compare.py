@@ -10,7 +10,6 @@ bench/score.py. Nothing is timed.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -62,19 +61,17 @@ def sample(folders: Sequence[str]) -> dict[str, Any]:
     return results
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark and return the exit status."""
-    raw = argparse.RawDescriptionHelpFormatter
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the benchmark."""
+    flags = common.parser(__doc__)
     folders = "folder with scenes of WOMD; may be given again"
     flags.add_argument("--real", action="append", required=True, help=folders)
-    where = "where the result goes (default: in bench/results)"
-    flags.add_argument("--json", type=Path, help=where)
+    common.add_json(flags, "scene-compare")
     options = flags.parse_args(arguments)
     facts = common.machine()
     results, foreign = foreign_load(lambda: sample(options.real))
     common.finish("scene-compare", options, facts, foreign, results)
-    return 0
 
 
 if __name__ == "__main__":

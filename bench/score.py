@@ -44,7 +44,7 @@ from drive_env.evaluate.envs import evaluation_config
 from drive_env.generate.generate import DEFAULT_COUNT
 from puffervec.commands.players import acting_rows
 from puffervec.contract.evaluation import Actor
-from puffervec.errors import ConfigError, PuffervecError
+from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
 from puffervec.train.config.target import trained_policy
@@ -513,9 +513,7 @@ def verdicts(sample: Mapping[str, Any], moment: Mapping[str, Any]) -> list[str]:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--minutes", type=float, default=7.0, help="length of the training (default: %(default)s)"
     )
@@ -548,42 +546,26 @@ def parser() -> argparse.ArgumentParser:
         "--seeds", type=int, default=1, help="trainings, one after another (default: %(default)s)"
     )
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
-    flags.add_argument(
-        "--json",
-        type=Path,
-        help="path of the results (default: bench/results/<CPU>/<day>-score.json)",
-    )
+    common.add_json(flags, "score")
     return flags
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input."""
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
     options = parser().parse_args(arguments)
     progress = common.Progress()
     if options.at is None:
         options.at = ",".join(text for text in CURVE.split(",") if float(text) <= options.minutes)
-    try:
-        use_cores(options.cores)
-        choose_device(options.device)
-        unknown = [
-            name for name in options.baselines.split(",") if name and name not in drive.BASELINES
-        ]
-        if unknown:
-            raise ConfigError(
-                f"--baselines has {unknown[0]!r}: use some of {', '.join(drive.BASELINES)}"
-            )
-        samples, foreign = measure_score(options, progress)
-        progress.clear()
-        show_score(samples)
-        together = pool(samples)
-        show_pooled(together)
-    except (PuffervecError, OSError) as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    use_cores(options.cores)
+    choose_device(options.device)
+    common.names("--baselines", options.baselines, drive.BASELINES)
+    samples, foreign = measure_score(options, progress)
+    show_score(samples)
+    together = pool(samples)
+    show_pooled(together)
     results = {"score": {"drive": samples}, "pooled": together}
     common.finish("score", options, common.machine(), foreign, results)
-    return 0
 
 
 def use_cores(count: int) -> None:

@@ -54,9 +54,7 @@ LONGEST_S = 580
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse the flags."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--ranks",
         type=int,
@@ -92,11 +90,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="largest number of attempts per sample while other processes disturb it",
     )
     flags.add_argument("--png", type=Path, help="path of the plot (default: none)")
-    flags.add_argument(
-        "--json",
-        type=Path,
-        help="path of the results (default: bench/results/<CPU>/<day>-sharded.json)",
-    )
+    common.add_json(flags, "sharded")
     flags.add_argument("--rank-job", action="store_true", help=argparse.SUPPRESS)
     return flags.parse_args(arguments)
 

@@ -43,7 +43,7 @@ from bench.workloads import (
     missing,
     preset,
 )
-from puffervec.errors import ConfigError, PuffervecError
+from puffervec.errors import ConfigError
 from puffervec.system.cores import usable_cores
 
 CALIBRATIONS = 3
@@ -392,9 +392,7 @@ def _policy_ms(text: str) -> str | float:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     add = flags.add_argument
     add("--envs", default=",".join(PRESETS), help="comma-separated, of: %(default)s")
     add("--num-envs", type=int, help="envs over all halves (default: each env's own)")
@@ -454,38 +452,32 @@ def workloads(options: argparse.Namespace) -> list[Workload]:
     return result
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input."""
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
     options = parser().parse_args(arguments)
     facts, progress = common.machine(), common.Progress()
     words = options.modes.split(",") if options.modes else [""]
     chosen = [mode for mode in modes(options.workers) if any(word in mode.name for word in words)]
     results: list[Measured] = []
-    try:
-        for workload in workloads(options):
-            fitting = [mode for mode in chosen if mode.fits(workload.num_envs)]
-            if len(fitting) < len(chosen):
-                print(
-                    f"{workload.name}: {workload.num_envs} envs are too few for some modes, which "
-                    "are left out",
-                    file=sys.stderr,
-                )
-            progress(f"{workload.name}: preparing")
-            results.append(run(options, prepare(options, workload), fitting, progress))
-            progress.clear()
-            show(results[-1])
-        if options.png:
-            draw_timelines(options, results[0].prepared, facts)
-    except PuffervecError as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    for workload in workloads(options):
+        fitting = [mode for mode in chosen if mode.fits(workload.num_envs)]
+        if len(fitting) < len(chosen):
+            print(
+                f"{workload.name}: {workload.num_envs} envs are too few for some modes, which "
+                "are left out",
+                file=sys.stderr,
+            )
+        progress(f"{workload.name}: preparing")
+        results.append(run(options, prepare(options, workload), fitting, progress))
+        show(results[-1])
+    if options.png:
+        draw_timelines(options, results[0].prepared, facts)
     document = {
         "limits": [limit_row(measured) for measured in results],
         "rows": [dataclasses.asdict(row) for measured in results for row in measured.rows],
     }
     common.finish("sps", options, facts, max(measured.foreign for measured in results), document)
-    return 0
 
 
 if __name__ == "__main__":

@@ -35,7 +35,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 
 from bench import common, runs
-from puffervec.errors import PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
 from puffervec.train.act.acting import Sides
@@ -256,9 +255,7 @@ def draw_pairings(
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the flags."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--minutes",
         type=float,
@@ -273,27 +270,19 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--cores", type=int, default=2, help="that the benchmark may use (default: %(default)s)"
     )
     flags.add_argument("--png", type=Path, help="path of the picture (default: none)")
-    flags.add_argument(
-        "--json",
-        type=Path,
-        help="path of the results (default: bench/results/<CPU>/<day>-tag-learning.json)",
-    )
+    common.add_json(flags, "tag-learning")
     return flags.parse_args(argv)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and return the exit status."""
+@common.command
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the benchmark."""
     options = parse(argv)
-    try:
-        facts, results, worst = runs.each_seed(options, sample)
-    except PuffervecError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    facts, results, worst = runs.each_seed(options, sample)
     show(results)
     if options.png is not None:
         draw(results[0], options.png)
     common.finish("tag-learning", options, facts, worst, results)
-    return 0
 
 
 if __name__ == "__main__":

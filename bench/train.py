@@ -23,7 +23,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common, loops, runs
-from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.device.device import choose_device
 from puffervec.train.metrics.keys import TIME_PARTS
 
@@ -148,20 +147,9 @@ MEASURES = {
 }
 
 
-def _parse_names(flag: str, text: str, known: Sequence[str]) -> list[str]:
-    """Return the names in a comma-separated flag. Raises: ConfigError: one of them is unknown."""
-    names = text.split(",")
-    for name in names:
-        if name not in known:
-            raise ConfigError(f"{flag} has {name!r}: use some of {', '.join(known)}")
-    return names
-
-
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     common.add_flags(flags, "train-<parts>", 20.0)
     flags.add_argument(
         "--parts", default="speed,ladder", help=f"from {','.join(PARTS)} (default: %(default)s)"
@@ -174,29 +162,23 @@ def parser() -> argparse.ArgumentParser:
     return flags
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input."""
+@common.command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
     options = parser().parse_args(arguments)
     progress, results, worst = common.Progress(), {}, 0.0
-    try:
-        options.parts = _parse_names("--parts", options.parts, PARTS)
-        options.runs = (
-            None if options.runs is None else _parse_names("--runs", options.runs, [*runs.RUNS])
-        )
-        options.envs = _parse_names("--envs", options.envs, [*runs.RUNS])
-        choose_device(options.device)
-        for part in options.parts:
-            measure, show = MEASURES[part]
-            results[part], foreign = measure(options, progress)
-            worst = max(worst, foreign)
-            progress.clear()
-            show(results[part])
-    except (PuffervecError, OSError) as error:
-        progress.clear()
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    options.parts = common.names("--parts", options.parts, PARTS)
+    options.runs = (
+        None if options.runs is None else common.names("--runs", options.runs, [*runs.RUNS])
+    )
+    options.envs = common.names("--envs", options.envs, [*runs.RUNS])
+    choose_device(options.device)
+    for part in options.parts:
+        measure, show = MEASURES[part]
+        results[part], foreign = measure(options, progress)
+        worst = max(worst, foreign)
+        show(results[part])
     common.finish(f"train-{'-'.join(options.parts)}", options, common.machine(), worst, results)
-    return 0
 
 
 if __name__ == "__main__":

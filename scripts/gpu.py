@@ -11,7 +11,6 @@ torch finds no CUDA device. A missed criterion is reported, but does not count a
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -397,20 +396,14 @@ def run_all(steps: Sequence[Step], scratch: Path, limit_s: float) -> list[dict[s
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--train-seconds",
         type=float,
         default=60.0,
         help="length of each training run (default: %(default)s)",
     )
-    flags.add_argument(
-        "--json",
-        type=Path,
-        help="path of the results (default: bench/results/<CPU>-<cores>/<day>-gpu.json)",
-    )
+    common.add_json(flags, "gpu")
     flags.add_argument(
         "--minutes",
         type=float,

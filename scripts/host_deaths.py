@@ -13,7 +13,6 @@ the newest checkpoint. Exit status: 0, or 1 with the fault.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import signal
@@ -94,9 +93,7 @@ def start(folder: Path, hosts: int, *args: str) -> subprocess.Popen[bytes]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command, print and write the figures, and return the exit status."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--deaths", type=int, default=50, help="number of deaths of hosts (default: %(default)s)"
     )

@@ -387,9 +387,7 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument(
         "--only",
         action="append",

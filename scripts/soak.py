@@ -26,7 +26,6 @@ the limit is undecided, which is not a failure: run longer.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import random
@@ -573,9 +572,7 @@ def _finish(run: Run) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    flags = common.parser(__doc__)
     flags.add_argument("--minutes", type=float, default=10.0, help="length (default: %(default)s)")
     flags.add_argument(
         "--fault-every",
