@@ -30,6 +30,7 @@ from drive_env.config import (
 )
 from drive_env.generate import generate, place, streets
 from drive_env.scenes.arrow_log import is_log, log_digest, read_log
+from drive_env.scenes.check import unreadable
 from drive_env.scenes.compile import CompileSettings
 from drive_env.scenes.reader import (
     SUFFIXES,
@@ -252,9 +253,7 @@ def _items_of(name: str) -> tuple[list[Item], Path | None]:
                 )
             ], None
     except (OSError, RuntimeError) as error:  # name too long, no permission, ~user without a home
-        raise SceneError(
-            f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from error
+        raise unreadable(name, error) from error
     raise SceneError(f"{name}: no such folder or file; it must be {SCENES_ALLOWED}")
 
 

@@ -28,8 +28,10 @@ from drive_env.scenes.check import (
     MAX_OBJECTS,
     MISSING,
     Checker,
+    parse_message,
 )
 from drive_env.scenes.schema import Floats
+from drive_env.scenes.tfrecord import opened
 from drive_env.scenes.wire import message_class
 from puffervec.errors import SceneError
 from puffervec.system import extras
@@ -125,20 +127,12 @@ def read_submission(path: Path) -> Iterator[ScenarioRollouts]:
         MissingExtraError: protobuf is not installed.
     """
     require_protobuf()
-    from google.protobuf.message import DecodeError
-
     seen: dict[str, int] = {}
     for number, (at, data) in enumerate(_scenarios(path)):
         check = Checker(f"{path}: byte {at}")
         key = f"scenario_rollouts[{number}]"
-        message = _message("ScenarioRollouts")()
-        try:
-            message.ParseFromString(data)
-        except DecodeError as error:
-            raise SceneError(
-                f"{check.source}: {key}: expected rollouts of a scenario, got {len(data)} bytes "
-                "that protobuf cannot read"
-            ) from error
+        where, what = f"{check.source}: {key}", "rollouts of a scenario"
+        message = parse_message(_message("ScenarioRollouts"), data, where, what)
         found = _rollouts(check, key, message)
         if found.scenario_id in seen:
             other = f"an id that scenario_rollouts[{seen[found.scenario_id]}] does not have"
@@ -173,8 +167,7 @@ def _rollouts(check: Checker, key: str, message: Any) -> ScenarioRollouts:
 
 def _joint_scene(check: Checker, key: str, trajectories: Any) -> dict[int, Floats]:
     """Return the poses of each object by its id, (4, STEPS)."""
-    if len(trajectories) > MAX_OBJECTS:
-        check.fail(key, f"at most {MAX_OBJECTS} trajectories", len(trajectories))
+    check.limit(len(trajectories), MAX_OBJECTS, key, "trajectories")
     poses: dict[int, Floats] = {}
     for index, item in enumerate(trajectories):
         own = f"{key}.simulated_trajectories[{index}]"
@@ -198,22 +191,8 @@ def _poses(check: Checker, key: str, item: Any) -> Floats:
 
 def _scenarios(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the offset of each scenario's field, and its content."""
-    try:
-        if not path.is_file():
-            raise SceneError(f"{path}: no such file")
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise _unreadable(path, error) from error
-    try:
+    with opened(path, "file") as file:
         yield from _walk(path, file, os.fstat(file).st_size)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    finally:
-        os.close(file)
-
-
-def _unreadable(path: Path, error: OSError | ValueError) -> SceneError:
-    return SceneError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
 def _walk(path: Path, file: int, size: int) -> Iterator[tuple[int, bytes]]:

@@ -23,21 +23,20 @@ from typing import Any
 import numpy as np
 
 from drive_env.scenes.check import (
-    COORDINATE_LIMIT_M,
     MAX_CONTROLS,
     MAX_FRAMES,
     MAX_OBJECTS,
     MAX_POINTS,
     MAX_ROADS,
-    SPEED_LIMIT_MPS,
     Checker,
+    reason_of,
+    unreadable,
 )
-from drive_env.scenes.controls import STOP_SIGN, TRAFFIC_LIGHT
+from drive_env.scenes.controls import STOP_SIGN, TRAFFIC_LIGHT, YIELD_SIGN
 from drive_env.scenes.frames import resample, step_of
-from drive_env.scenes.logged import ROW_LIMITS, logged_object
+from drive_env.scenes.logged import ROW_LIMITS, logged_object, motion_of, signs_of
 from drive_env.scenes.outline import Strip, edges_of
 from drive_env.scenes.schema import (
-    CONTROL_KINDS,
     GREEN,
     OFF,
     RED,
@@ -65,7 +64,6 @@ PARTS = (
 AROUND_M = 100.0
 MAX_STATES = 20_000_000  # objects times frames
 CHUNK_BYTES = 1 << 20
-YIELD_SIGN = CONTROL_KINDS.index("yield_sign")
 # By the names of py123d's DefaultBoxDetectionLabel; others are "other".
 TYPES = {
     "EGO": "vehicle",
@@ -131,7 +129,7 @@ def log_digest(path: Path) -> str:
                 while chunk := content.read(CHUNK_BYTES):
                     digest.update(chunk)
         except OSError as error:
-            raise SceneError(f"{file}: cannot be read: {error.strerror or error}") from error
+            raise unreadable(file, error) from error
     return digest.hexdigest()
 
 
@@ -161,8 +159,8 @@ def read_log(path: Path) -> Scene:
     except SceneError:
         raise
     except Exception as error:  # py123d and its packages raise errors of many kinds
-        reason = (str(error).splitlines() or [""])[0][:200]
-        raise SceneError(f"{path}: cannot be read: {type(error).__name__}: {reason}") from error
+        kind = type(error).__name__
+        raise SceneError(f"{path}: cannot be read: {kind}: {reason_of(error)}") from error
 
 
 def _maps_beside(folder: Path) -> Path | None:
@@ -181,9 +179,8 @@ def _check_files(path: Path) -> None:
                 table = pyarrow.ipc.open_file(source).read_all()
                 table.validate(full=True)
         except (pyarrow.ArrowException, OSError) as error:
-            reason = (str(error).splitlines() or [""])[0][:200]
             raise SceneError(
-                f"{path}: {file.name}: not an Arrow file, or cut off: {reason}"
+                f"{path}: {file.name}: not an Arrow file, or cut off: {reason_of(error)}"
             ) from error
     for file in sorted(path.absolute().parent.glob("*.arrow")):
         with pyarrow.memory_map(str(file), "rb") as source:
@@ -223,13 +220,9 @@ class _Log:
             self.check.fail("box_detections_se3", f"1 to {MAX_FRAMES} frames of boxes", len(used))
         times_s = (np.array(times, dtype=np.float64)[used] - times[used[0]]) / 1e6
         step_s = step_of(self.check, times_s, "sync.timestamp_us")
-        if len(self.tracks) > MAX_OBJECTS:
-            self.check.fail(
-                "box_detections_se3", f"at most {MAX_OBJECTS} objects", len(self.tracks)
-            )
-        if len(self.tracks) * len(used) > MAX_STATES:
-            states = len(self.tracks) * len(used)
-            self.check.fail("box_detections_se3", f"at most {MAX_STATES} states", states)
+        tracks = len(self.tracks)
+        self.check.limit(tracks, MAX_OBJECTS, "box_detections_se3", "objects")
+        self.check.limit(tracks * len(used), MAX_STATES, "box_detections_se3", "states")
         map_api = self.log.get_map_api()
         flat = map_api is not None and not map_api.map_has_z
         objects = tuple(
@@ -305,11 +298,7 @@ class _Log:
         rows, valid = np.zeros((len(times_s), 6)), np.zeros(len(times_s), dtype=np.bool_)
         given = np.array(track.rows)
         lost = np.isnan(given[:, 4:]).any(axis=1)
-        if lost.any():
-            motion: Floats = np.zeros((len(given), 2))
-            if len(given) > 1:
-                motion = np.asarray(np.gradient(given[:, :2], times_s[track.frames], axis=0))
-            given[lost, 4:] = motion[lost]
+        given[lost, 4:] = motion_of(given, times_s[track.frames])[lost]
         if flat:
             given[:, 2] = 0.0
         rows[track.frames], valid[track.frames] = given, True
@@ -350,30 +339,24 @@ class _Log:
         for layer in ("WALKWAY", "CARPARK", "GENERIC_DRIVABLE", "INTERSECTION"):
             self.left_out[f"map objects of layer {layer}"] += len(by_layer.get(layer, ()))
         roads = list(self.roads(by_layer))
-        if len(roads) > MAX_ROADS:
-            self.check.fail("map.arrow", f"at most {MAX_ROADS} lanes, lines and edges", len(roads))
+        self.check.limit(len(roads), MAX_ROADS, "map.arrow", "lanes, lines and edges")
         total = sum(len(road.points_m) for road in roads)
-        if total > MAX_POINTS:
-            self.check.fail("map.arrow", f"at most {MAX_POINTS} points", total)
+        self.check.limit(total, MAX_POINTS, "map.arrow", "points")
         lanes = {road.id: road for road in roads if road.type == "lane"}
         controls = [*self.signs(by_layer.get("STOP_ZONE", [])), *self.signals(lanes, frames)]
-        if len(controls) > MAX_CONTROLS:
-            self.check.fail("map.arrow", f"at most {MAX_CONTROLS} signs and lights", len(controls))
+        self.check.limit(len(controls), MAX_CONTROLS, "map.arrow", "signs and lights")
         return roads, controls
 
     def points(self, line: Any, key: str) -> Floats:
         """Return the points of a polyline, (n, 3)."""
-        points = np.array(line.array, dtype=np.float64)
-        self.check.within(points, COORDINATE_LIMIT_M, lambda at, axis: f"{key}[{at}].{'xyz'[axis]}")
-        return points
+        return self.check.places(np.array(line.array, dtype=np.float64), key)
 
     def roads(self, by_layer: dict[str, list[Any]]) -> Iterator[Road]:
         """Yield lanes, lines, edges and areas; edges follow from lane groups if there are none."""
         for item in by_layer.get("LANE", ()):
             key = f"lane {item.object_id}"
             limit_mps = float(item.speed_limit_mps or 0.0)
-            if not 0.0 <= limit_mps <= SPEED_LIMIT_MPS:
-                self.check.fail(f"{key}: speed_limit_mps", "a speed", limit_mps)
+            self.check.speed(limit_mps, f"{key}: speed_limit_mps", limit_mps)
             links = LaneLinks(
                 tuple(self.number(other) for other in item.successor_ids),
                 tuple(self.number(other) for other in item.predecessor_ids),
@@ -419,16 +402,13 @@ class _Log:
 
     def signs(self, zones: list[Any]) -> Iterator[Control]:
         """Yield a control for each lane of a stop sign or yield sign."""
-        red = np.array([RED], dtype=np.uint8)
         for at, zone in enumerate(zones):
             kind = SIGNS.get(zone.stop_zone_type.name)
             if kind is None:
                 self.left_out[f"stop zones of type {zone.stop_zone_type.name}"] += 1
                 continue
             place = self.points(zone.outline_3d, f"stop zone {zone.object_id}").mean(axis=0)
-            lanes = [self.number(lane) for lane in zone.lane_ids] or [-1]
-            for lane in lanes:
-                yield Control(kind, place, lane, red, at)
+            yield from signs_of(place, [self.number(lane) for lane in zone.lane_ids], at, kind)
 
     def signals(self, lanes: dict[int, Road], frames: int) -> Iterator[Control]:
         """Yield a traffic light for each lane that has a state; traffic stops where it begins."""

@@ -76,6 +76,22 @@ class Checker:
             self.fail(key, f"at most {limit} items", value)
         return value
 
+    def limit(self, value: Any, most: int, key: str, what: str) -> None:
+        """Refuse a count, or something with more items, above a limit. Args: what: is counted."""
+        if (value if isinstance(value, int) else len(value)) > most:
+            self.fail(key, f"at most {most} {what}", value)
+
+    def speed(self, speed_mps: float, key: str, given: Any) -> float:
+        """Return a speed limit. Args: given: its value in the file."""
+        if not 0.0 <= speed_mps <= SPEED_LIMIT_MPS:
+            self.fail(key, "a speed", given)
+        return speed_mps
+
+    def places(self, points_m: Floats, key: str) -> Floats:
+        """Return points, (n, 3), within the bounds."""
+        self.within(points_m, COORDINATE_LIMIT_M, lambda at, axis: f"{key}[{at}].{'xyz'[axis]}")
+        return points_m
+
     def integer(self, value: Any, key: str) -> int:
         """Return a whole number that fits in 32 bits."""
         if type(value) is not int or not -(2**31) <= value < 2**31:
@@ -238,6 +254,34 @@ class Checker:
                     f"an id that objects[{seen[value]}] does not have",
                     value,
                 )
+
+
+def unreadable(path: Any, error: Exception) -> SceneError:
+    """Return the error about a file that the system does not let us read."""
+    return SceneError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}")
+
+
+def reason_of(error: Exception) -> str:
+    """Return the first line of another package's error."""
+    return (str(error).splitlines() or [""])[0][:200]
+
+
+def parse_message(kind: Any, data: bytes, source: str, what: str) -> Any:
+    """Return a message of protobuf. Args: kind: its class; what: names it in errors.
+
+    Raises:
+        SceneError: the bytes are no such message.
+    """
+    from google.protobuf.message import DecodeError
+
+    message = kind()
+    try:
+        message.ParseFromString(data)
+    except DecodeError as error:
+        raise SceneError(
+            f"{source}: expected {what}, got {len(data)} bytes that protobuf cannot read"
+        ) from error
+    return message
 
 
 def wrap_angle(angles_rad: Floats) -> Floats:

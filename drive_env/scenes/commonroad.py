@@ -30,16 +30,14 @@ from drive_env.scenes.check import (
     MAX_POINTS,
     MAX_ROADS,
     MISSING,
-    SPEED_LIMIT_MPS,
     Checker,
 )
-from drive_env.scenes.controls import STOP_SIGN, TRAFFIC_LIGHT
+from drive_env.scenes.controls import STOP_SIGN, TRAFFIC_LIGHT, YIELD_SIGN
 from drive_env.scenes.frames import resample, step_of
 from drive_env.scenes.json_scene import DEFAULTS
-from drive_env.scenes.logged import ROW_LIMITS, logged_object
+from drive_env.scenes.logged import ROW_LIMITS, logged_object, motion_of
 from drive_env.scenes.outline import Strip, edges_of
 from drive_env.scenes.schema import (
-    CONTROL_KINDS,
     GREEN,
     OFF,
     RED,
@@ -53,7 +51,6 @@ from drive_env.scenes.schema import (
 )
 from drive_env.scenes.xml_parts import Part, child_of, number_of, whole_of
 
-YIELD_SIGN = CONTROL_KINDS.index("yield_sign")
 VERSIONS = ("2018b", "2020a")
 # Types of obstacles; others are "other".
 TYPES = {
@@ -242,8 +239,7 @@ def parse_commonroad(root: Part, parts: Iterator[Part], source: str, name: str) 
     objects = tuple(_object(check, track, frames, found) for track in tracks)
     check.unique_ids([item.id for item in objects])
     roads = tuple(_roads(check, found))
-    if len(roads) > MAX_ROADS:
-        check.fail("lanelet", f"at most {MAX_ROADS} lanes, lines and edges", len(roads))
+    check.limit(len(roads), MAX_ROADS, "lanelet", "lanes, lines and edges")
     scene = Scene(
         name=name,
         scenario_id=(root.element.get("benchmarkID") or "")[:200],
@@ -303,8 +299,7 @@ def _check_counts(check: Checker, found: _Scenario, objects: int, frames: int) -
         ("lanelet", "points", MAX_POINTS, found.points),
         ("trafficLight", "lights", MAX_CONTROLS, len(found.lights)),
     ):
-        if count > most:
-            check.fail(key, f"at most {most} {expected}", count)
+        check.limit(count, most, key, expected)
 
 
 # ---- values --------------------------------------------------------------------------------------
@@ -363,8 +358,7 @@ def _lanelet(check: Checker, element: Element, found: _Scenario) -> _Lanelet:
     for tag in ("userOneWay", "userBidirectional"):
         found.left_out["road users of lanelets"] += len(element.findall(tag))
     limit_mps = number_of(check, element.findtext("speedLimit"), "speedLimit", 0.0)
-    if not 0.0 <= limit_mps <= SPEED_LIMIT_MPS:
-        check.fail("speedLimit", "a speed", limit_mps)
+    check.speed(limit_mps, "speedLimit", limit_mps)
     links = LaneLinks(
         exits=_references(check, element, "successor"),
         entries=_references(check, element, "predecessor"),
@@ -420,8 +414,7 @@ def _sign(check: Checker, element: Element, found: _Scenario) -> _Sign:
         sign_id = (child_of(check, item, "trafficSignID", key).text or "").strip()
         if sign_id in LIMITS:
             own_mps = number_of(check, item.findtext("additionalValue"), f"{key}.additionalValue")
-            if not 0.0 <= own_mps <= SPEED_LIMIT_MPS:
-                check.fail(f"{key}.additionalValue", "a speed", own_mps)
+            check.speed(own_mps, f"{key}.additionalValue", own_mps)
             limit_mps = _lower(limit_mps, own_mps)
         elif sign_id in STOPS:
             kinds.append(STOP_SIGN)
@@ -517,8 +510,7 @@ def _controls(check: Checker, found: _Scenario, frames: int) -> list[Control]:
     used: set[int] = set()
     controls: list[Control] = []
     for lanelet in found.lanelets.values():
-        if len(controls) > MAX_CONTROLS:
-            check.fail("trafficLight", f"at most {MAX_CONTROLS} lights and signs", len(controls))
+        check.limit(len(controls), MAX_CONTROLS, "trafficLight", "lights and signs")
         end = np.stack([lanelet.left_m[-1], lanelet.right_m[-1]])
         stop_m = end if lanelet.stop_m is None else lanelet.stop_m
         for ref in lanelet.lights:
@@ -576,8 +568,7 @@ def _obstacle(check: Checker, element: Element, found: _Scenario) -> None:
     found.tracks.append(
         _Track(own_id, TYPES.get(kind, "other"), shape, np.array(steps), columns, always)
     )
-    if len(found.tracks) > MAX_OBJECTS:
-        check.fail("id", f"at most {MAX_OBJECTS} obstacles", len(found.tracks))
+    check.limit(len(found.tracks), MAX_OBJECTS, "id", "obstacles")
 
 
 def _planning_problem(check: Checker, element: Element, found: _Scenario) -> _Track:
@@ -650,9 +641,7 @@ def _completed(steps: NDArray[np.int64], states: Floats, found: _Scenario) -> Fl
     A missing heading is the direction of motion, a missing speed follows from the positions.
     """
     place, heading, along, across = states[:, :3], states[:, 3], states[:, 4], states[:, 5]
-    motion: Floats = np.zeros((len(steps), 2))
-    if len(steps) > 1:
-        motion = np.asarray(np.gradient(place[:, :2], steps * found.step_s, axis=0))
+    motion = motion_of(place, steps * found.step_s)
     lost = np.isnan(heading)
     found.left_out["states without a heading (the direction of motion is used)"] += int(lost.sum())
     heading = np.where(lost, np.arctan2(motion[:, 1], motion[:, 0]), heading)
@@ -763,5 +752,4 @@ def _outline(check: Checker, kind: str, shape: _Shape, row: Floats) -> Road:
     points = np.zeros((len(shape.corners_m) + 1, 3))
     corners = _turned(shape.corners_m, float(row[3])) + row[:2]
     points[:, :2], points[:, 2] = np.concatenate([corners, corners[:1]]), row[2]
-    check.within(points, COORDINATE_LIMIT_M, lambda index, axis: f"shape[{index}].{'xyz'[axis]}")
-    return Road("road_edge", OUTLINES.get(kind, CURB), -1, points)
+    return Road("road_edge", OUTLINES.get(kind, CURB), -1, check.places(points, "shape"))

@@ -40,7 +40,9 @@ from puffervec.errors import SceneError
 Pieces = tuple[Floats, Floats, NDArray[np.int64]]
 SIGN_M = 8.0
 LINE_M = 3.5
-STOP_SIGN, TRAFFIC_LIGHT = CONTROL_KINDS.index("stop_sign"), CONTROL_KINDS.index("traffic_light")
+STOP_SIGN, YIELD_SIGN, TRAFFIC_LIGHT = map(
+    CONTROL_KINDS.index, ("stop_sign", "yield_sign", "traffic_light")
+)
 # The words of `tl_states` (WOMD's TrafficSignalLaneState.State).
 STATES = {
     "unknown": UNKNOWN, "off": OFF,

@@ -119,8 +119,7 @@ def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
         frame_count = len(read_objects[0].valid)
     check.unique_ids([item.id for item in read_objects])
     lights = check.mapping(_or_default(top, "tl_states"), "tl_states")
-    if len(lights) > MAX_CONTROLS:
-        check.fail("tl_states", f"at most {MAX_CONTROLS} lanes", lights)
+    check.limit(lights, MAX_CONTROLS, "tl_states", "lanes")
     scenario_id = _or_default(top, "scenario_id")
     if type(scenario_id) not in (str, int):
         check.fail("scenario_id", "a string", scenario_id)

@@ -8,7 +8,7 @@ is its last valid position.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from drive_env.scenes.check import (
     SPEED_LIMIT_MPS,
     wrap_angle,
 )
-from drive_env.scenes.controls import STOP_SIGN
+from drive_env.scenes.controls import STOP_SIGN, TRAFFIC_LIGHT
 from drive_env.scenes.schema import OBJECT_TYPES, RED, Control, Floats, SceneObject
 
 MPH_MPS, KMH_MPS = 0.44704, 1 / 3.6
@@ -55,7 +55,26 @@ def logged_object(
     )
 
 
-def stop_signs(position_m: Floats, lanes: Sequence[int], own_id: int) -> list[Control]:
-    """Return one control for each lane of a stop sign, or one without a lane."""
+def signs_of(
+    position_m: Floats, lanes: Sequence[int], own_id: int, kind: int = STOP_SIGN
+) -> list[Control]:
+    """Return one control for each lane of a sign, or one without a lane."""
     red = np.array([RED], dtype=np.uint8)
-    return [Control(STOP_SIGN, position_m, lane, red, own_id) for lane in lanes or (-1,)]
+    return [Control(kind, position_m, lane, red, own_id) for lane in lanes or (-1,)]
+
+
+def motion_of(position_m: Floats, times_s: Floats) -> Floats:
+    """Return the velocities that follow from places, (n, 2); 0 for a single place."""
+    if len(position_m) < 2:
+        return np.zeros((len(position_m), 2))
+    return np.asarray(np.gradient(position_m[:, :2], times_s, axis=0))
+
+
+def lights_of(
+    places: Mapping[int, Floats], states: Mapping[int, NDArray[np.uint8]]
+) -> list[Control]:
+    """Return a traffic light for each lane. Args: places, states: by lane."""
+    return [
+        Control(TRAFFIC_LIGHT, places[lane], lane, own, number)
+        for number, (lane, own) in enumerate(states.items())
+    ]

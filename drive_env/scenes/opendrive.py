@@ -24,19 +24,17 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from drive_env.scenes.check import (
-    COORDINATE_LIMIT_M,
     MAX_CONTROLS,
     MAX_POINTS,
     MAX_ROADS,
     MISSING,
-    SPEED_LIMIT_MPS,
     Checker,
+    reason_of,
 )
-from drive_env.scenes.controls import STOP_SIGN, TRAFFIC_LIGHT
+from drive_env.scenes.controls import STOP_SIGN, TRAFFIC_LIGHT, YIELD_SIGN
 from drive_env.scenes.logged import KMH_MPS, MPH_MPS
 from drive_env.scenes.outline import Strip, edges_of
 from drive_env.scenes.schema import (
-    CONTROL_KINDS,
     RED,
     UNKNOWN,
     Control,
@@ -49,7 +47,6 @@ from drive_env.scenes.xml_parts import Part, number_of, whole_of
 from drive_env.scenes.xodr_lines import Line, Section, require_parser, sections_of
 from puffervec.errors import SceneError
 
-YIELD_SIGN = CONTROL_KINDS.index("yield_sign")
 SPEEDS_MPS = {None: 1.0, "m/s": 1.0, "km/h": KMH_MPS, "mph": MPH_MPS}
 NO_SPEED = ("no limit", "undefined")
 # map_element_id by type: lanes for cars, and for bicycles. On ROADS["motorway"] cars have FREEWAY.
@@ -195,9 +192,9 @@ class _Map:
         except SceneError:
             raise
         except FAULTS as error:
-            reason = (str(error).splitlines() or [""])[0][:200]
+            kind = type(error).__name__
             raise SceneError(
-                f"{check.source}: cannot be read: {type(error).__name__}: {reason}"
+                f"{check.source}: cannot be read: {kind}: {reason_of(error)}"
             ) from error
 
     # ---- roads -----------------------------------------------------------------------------------
@@ -242,8 +239,7 @@ class _Map:
                 self.lanes_in.setdefault((own_id, number), []).append(lane.id)
                 self.points += len(section.s_m)
             self.read_marks(check, section)
-        if self.points > MAX_POINTS:
-            check.fail("lanes", f"at most {MAX_POINTS} points in all roads", self.points)
+        check.limit(self.points, MAX_POINTS, "lanes", "points in all roads")
         self.read_objects(check, element, line)
         self.read_signals(check, element, line, own_id)
 
@@ -304,7 +300,7 @@ class _Map:
             origin, heading = line.place(at["s"], at["t"])
             corners = _corners(check, item, key, line, origin, heading + at["hdg"], at)
             corners[:, 2] += at["zOffset"]
-            self.check_points(check, corners, key)
+            check.places(corners, key)
             self.areas.append(Road("crosswalk", 18, -1, corners))
 
     def read_signals(self, check: Checker, road: Element, line: Line, own_id: str) -> None:
@@ -332,12 +328,8 @@ class _Map:
                 continue
             place, _ = line.place(s, t)
             place[2] += number_of(check, item.get("zOffset"), f"{key}.zOffset", 0.0)
-            self.check_points(check, place[None], key)
+            check.places(place[None], key)
             self.signals[signal_id] = _Signal(len(self.signals), kind, place, [use])
-
-    def check_points(self, check: Checker, points_m: Floats, key: str) -> None:
-        """Check that coordinates are finite and in range."""
-        check.within(points_m, COORDINATE_LIMIT_M, lambda at, axis: f"{key}[{at}].{'xyz'[axis]}")
 
     # ---- links -----------------------------------------------------------------------------------
 
@@ -439,15 +431,10 @@ class _Map:
         total = sum(len(road.points_m) for road in roads)
         if not lanes:
             check.fail("road", "a road with lanes for cars", 0)
-        if len(roads) > MAX_ROADS:
-            check.fail(
-                "road", f"at most {MAX_ROADS} lanes, lines and edges: cut the map", len(roads)
-            )
-        if total > MAX_POINTS:
-            check.fail("road", f"at most {MAX_POINTS} points: cut the map", total)
+        check.limit(len(roads), MAX_ROADS, "road", "lanes, lines and edges: cut the map")
+        check.limit(total, MAX_POINTS, "road", "points: cut the map")
         controls = self.controls()
-        if len(controls) > MAX_CONTROLS:
-            check.fail("signals", f"at most {MAX_CONTROLS} lights and signs", len(controls))
+        check.limit(len(controls), MAX_CONTROLS, "signals", "lights and signs")
         return Scene(
             name=name,
             scenario_id=self.name,
@@ -578,9 +565,7 @@ def _speed(check: Checker, item: Element | None, key: str) -> float:
     if unit not in SPEEDS_MPS:
         check.fail(f"{key}.unit", "m/s, km/h or mph", unit)
     speed_mps = number_of(check, item.get("max"), f"{key}.max") * SPEEDS_MPS[unit]
-    if not 0.0 <= speed_mps <= SPEED_LIMIT_MPS:
-        check.fail(f"{key}.max", "a speed", item.get("max"))
-    return speed_mps
+    return check.speed(speed_mps, f"{key}.max", item.get("max"))
 
 
 def _kind_of_signal(item: Element) -> int | None:

@@ -21,7 +21,7 @@ import numpy as np
 from drive_env.scenes import packed
 from drive_env.scenes.arrow_log import is_log, log_name, read_log
 from drive_env.scenes.bin_scene import parse_bin
-from drive_env.scenes.check import MAP_ALONE
+from drive_env.scenes.check import MAP_ALONE, unreadable
 from drive_env.scenes.commonroad import parse_commonroad
 from drive_env.scenes.geometry import beyond
 from drive_env.scenes.json_scene import parse_json
@@ -200,9 +200,7 @@ def read_bytes(path: Path) -> bytes:
     except SceneError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise SceneError(
-            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from error
+        raise unreadable(path, error) from error
 
 
 def scene_files(folder: Path) -> list[Path]:

@@ -24,12 +24,11 @@ from drive_env.scenes.check import (
     MAX_POINTS,
     MAX_ROADS,
     MISSING,
-    SPEED_LIMIT_MPS,
     Checker,
 )
 from drive_env.scenes.controls import STATES, TRAFFIC_LIGHT
 from drive_env.scenes.frames import resample, step_of
-from drive_env.scenes.logged import KMH_MPS, MPH_MPS, ROW_LIMITS, logged_object, stop_signs
+from drive_env.scenes.logged import KMH_MPS, MPH_MPS, ROW_LIMITS, logged_object, signs_of
 from drive_env.scenes.plain_pickle import PickleError, load_plain
 from drive_env.scenes.schema import (
     FRAME_S,
@@ -95,8 +94,7 @@ def parse_scenarionet(data: bytes, source: str, name: str) -> Scene:
     )
     metadata = check.mapping(tree.get("metadata", {}), "metadata")
     frames, step_s = _frames(check, tree, metadata)
-    if len(tracks) > MAX_OBJECTS:
-        check.fail("tracks", f"at most {MAX_OBJECTS} tracks", tracks)
+    check.limit(tracks, MAX_OBJECTS, "tracks", "tracks")
     left_out: Counter[str] = Counter()
     numbers = _numbers(tracks)
     objects = tuple(
@@ -206,8 +204,7 @@ def _map(
     check: Checker, features: Mapping[Any, Any], ids: Mapping[Any, int], left_out: Counter[str]
 ) -> tuple[tuple[Road, ...], list[Control]]:
     """Return the roads and the stop signs; counts features of other kinds."""
-    if len(features) > MAX_ROADS:
-        check.fail("map_features", f"at most {MAX_ROADS} features", features)
+    check.limit(features, MAX_ROADS, "map_features", "features")
     roads: list[Road] = []
     signs: list[Control] = []
     total = 0
@@ -223,7 +220,7 @@ def _map(
             (position,) = _points(check, place.reshape(1, -1), f"{key}.position")
             lane = feature.get("lane")
             lanes = _lanes(lane if isinstance(lane, (list, tuple)) else [lane], ids)
-            signs += stop_signs(position, lanes, ids[name])
+            signs += signs_of(position, lanes, ids[name])
             continue
         if kind in AREAS:
             road_type, element = kind.lower(), AREAS[kind]
@@ -233,8 +230,7 @@ def _map(
         field = "polygon" if kind in AREAS else "polyline"
         points = _points(check, check.get(feature, field, key), f"{key}.{field}")
         total += len(points)
-        if total > MAX_POINTS:
-            check.fail("map_features", f"at most {MAX_POINTS} points", total)
+        check.limit(total, MAX_POINTS, "map_features", "points")
         links = None
         if road_type == "lane":
             links = _links(check, feature, key, ids)
@@ -268,8 +264,7 @@ def _links(check: Checker, lane: Mapping[str, Any], key: str, ids: Mapping[Any, 
                 limit_mps = float(given) * factor
             except (TypeError, ValueError):
                 check.fail(f"{key}.{name}", "a speed", given)
-            if not 0.0 <= limit_mps <= SPEED_LIMIT_MPS:
-                check.fail(f"{key}.{name}", "a speed", given)
+            check.speed(limit_mps, f"{key}.{name}", given)
     return LaneLinks(
         exits=_lanes(lane.get("exit_lanes"), ids),
         entries=_lanes(lane.get("entry_lanes"), ids),
@@ -317,8 +312,7 @@ def _lights(
     frames: int,
     left_out: Counter[str],
 ) -> list[Control]:
-    if len(lights) > MAX_CONTROLS:
-        check.fail("dynamic_map_states", f"at most {MAX_CONTROLS} lights", lights)
+    check.limit(lights, MAX_CONTROLS, "dynamic_map_states", "lights")
     controls = []
     for number, (name, value) in enumerate(lights.items()):
         key = f"dynamic_map_states[{name!r}]"

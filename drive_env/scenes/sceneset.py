@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from drive_env.config import DriveConfig
 from drive_env.scenes import packed
 from drive_env.scenes.agents import COUNTED, agent_mask
+from drive_env.scenes.check import unreadable
 from drive_env.scenes.compile import CompiledScene, CompileSettings
 from drive_env.scenes.stored import StoredScene, name_in
 from puffervec._ffi import ffi, lib
@@ -360,9 +361,7 @@ def _map(path: Path) -> mmap.mmap:
     except SceneError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise SceneError(
-            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from error
+        raise unreadable(path, error) from error
 
 
 def _check_head(head: Any, size: int, path: Path) -> None:

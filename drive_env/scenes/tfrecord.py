@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from drive_env.scenes.check import unreadable
 from puffervec.errors import SceneError
 from puffervec.system import extras
 
@@ -74,7 +75,7 @@ def is_record_file(path: Path) -> bool:
     """
     if has_record_name(path.name):
         return True
-    with _opened(path) as file:
+    with opened(path) as file:
         return extras.installed("google_crc32c") and begins_with_record(os.pread(file, 12, 0))
 
 
@@ -95,7 +96,7 @@ def list_records(path: Path) -> list[Record]:
         MissingExtraError: google-crc32c is not installed.
     """
     extras.require(f"{path.name}, a TFRecord file,", "google_crc32c", "google.protobuf")
-    with _opened(path) as file:
+    with opened(path) as file:
         size = os.fstat(file).st_size
         records = list(_records(file, size, str(path)))
     if not records:
@@ -142,7 +143,7 @@ def read_record(path: Path, record: Record) -> bytes:
     Raises:
         SceneError: the file cannot be read, or the content does not fit the checksum.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         data = os.pread(file, record.length, record.begin + HEAD.size)
     if len(data) != record.length or masked_crc(data) != record.checksum:
         raise SceneError(
@@ -153,18 +154,17 @@ def read_record(path: Path, record: Record) -> bytes:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def opened(path: Path, what: str = "scene file") -> Iterator[int]:
     """Open a plain file for reading and yield its descriptor."""
     try:
         if not path.is_file():
-            raise SceneError(f"{path}: no such scene file")
+            raise SceneError(f"{path}: no such {what}")
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = getattr(error, "strerror", None) or error
-        raise SceneError(f"{path}: cannot be read: {reason}") from error
+        raise unreadable(path, error) from error
     try:
         yield file
     except OSError as error:
-        raise SceneError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise unreadable(path, error) from error
     finally:
         os.close(file)

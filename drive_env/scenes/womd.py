@@ -22,18 +22,16 @@ from numpy.typing import NDArray
 
 from drive_env.scenes import controls
 from drive_env.scenes.check import (
-    COORDINATE_LIMIT_M,
     MAX_CONTROLS,
     MAX_FRAMES,
     MAX_OBJECTS,
     MAX_POINTS,
     MAX_ROADS,
-    SPEED_LIMIT_MPS,
     Checker,
+    parse_message,
 )
-from drive_env.scenes.controls import TRAFFIC_LIGHT
 from drive_env.scenes.frames import resample, step_of
-from drive_env.scenes.logged import MPH_MPS, ROW_LIMITS, logged_object, stop_signs
+from drive_env.scenes.logged import MPH_MPS, ROW_LIMITS, lights_of, logged_object, signs_of
 from drive_env.scenes.schema import (
     UNKNOWN,
     Control,
@@ -44,7 +42,6 @@ from drive_env.scenes.schema import (
     SceneObject,
 )
 from drive_env.scenes.wire import message_class
-from puffervec.errors import SceneError
 
 # See `message_class`.
 SCHEMA = {
@@ -117,20 +114,11 @@ def parse_scenario(data: bytes, source: str, name: str) -> Scene:
         SceneError: the bytes are not a Scenario, or a value is missing or wrong. The message reads
             `source: field: expected ..., got ...`.
     """
-    from google.protobuf.message import DecodeError
-
-    message = scenario_class()()
-    try:
-        message.ParseFromString(data)
-    except DecodeError as error:
-        raise SceneError(
-            f"{source}: expected a Scenario of the Waymo Open Motion Dataset, got {len(data)} "
-            "bytes that protobuf cannot read"
-        ) from error
+    what = "a Scenario of the Waymo Open Motion Dataset"
+    message = parse_message(scenario_class(), data, source, what)
     check = Checker(source)
     frames, step_s = _frames(check, message.timestamps_seconds)
-    if len(message.tracks) > MAX_OBJECTS:
-        check.fail("tracks", f"at most {MAX_OBJECTS} tracks", len(message.tracks))
+    check.limit(len(message.tracks), MAX_OBJECTS, "tracks", "tracks")
     objects = tuple(
         _object(check, track, f"tracks[{index}]", frames)
         for index, track in enumerate(message.tracks)
@@ -184,8 +172,7 @@ def _object(check: Checker, track: Any, key: str, frames: int) -> SceneObject:
 
 def _map(check: Checker, features: Sequence[Any]) -> tuple[tuple[Road, ...], list[Control]]:
     """Return the roads and the stop signs."""
-    if len(features) > MAX_ROADS:
-        check.fail("map_features", f"at most {MAX_ROADS} features", len(features))
+    check.limit(len(features), MAX_ROADS, "map_features", "features")
     roads: list[Road] = []
     signs: list[Control] = []
     total = 0
@@ -199,17 +186,15 @@ def _map(check: Checker, features: Sequence[Any]) -> tuple[tuple[Road, ...], lis
         if kind == "stop_sign":
             (position,) = _points(check, [item.position], f"{key}.position")
             lanes = [check.integer(lane, f"{key}.lane") for lane in item.lane]
-            signs += stop_signs(position, lanes, own_id)
+            signs += signs_of(position, lanes, own_id)
             continue
         listed, field = (item.polygon, "polygon") if kind in AREAS else (item.polyline, "polyline")
         total += len(listed)
-        if total > MAX_POINTS:
-            check.fail("map_features", f"at most {MAX_POINTS} points", total)
+        check.limit(total, MAX_POINTS, "map_features", "points")
         points = _points(check, listed, f"{key}.{field}")
         links = _links(check, item, key) if kind == "lane" else None
         roads.append(Road(kind, _element(check, kind, item, key), own_id, points, links))
-    if len(signs) > MAX_CONTROLS:
-        check.fail("map_features", f"at most {MAX_CONTROLS} stop signs", len(signs))
+    check.limit(len(signs), MAX_CONTROLS, "map_features", "stop signs")
     return tuple(roads), signs
 
 
@@ -226,20 +211,17 @@ def _element(check: Checker, kind: str, item: Any, key: str) -> int:
 def _points(check: Checker, listed: Sequence[Any], key: str) -> Floats:
     """Return points, (n, 3)."""
     points = np.array([(point.x, point.y, point.z) for point in listed]).reshape(-1, 3)
-    check.within(points, COORDINATE_LIMIT_M, lambda index, axis: f"{key}[{index}].{'xyz'[axis]}")
-    return points
+    return check.places(points, key)
 
 
 def _links(check: Checker, lane: Any, key: str) -> LaneLinks:
-    limit_mps = lane.speed_limit_mph * MPH_MPS
-    if not 0.0 <= limit_mps <= SPEED_LIMIT_MPS:
-        check.fail(f"{key}.speed_limit_mph", "a speed", lane.speed_limit_mph)
+    given = lane.speed_limit_mph
     return LaneLinks(
         exits=tuple(check.integer(item, f"{key}.exit_lanes") for item in lane.exit_lanes),
         entries=tuple(check.integer(item, f"{key}.entry_lanes") for item in lane.entry_lanes),
         left=_neighbor(check, lane.left_neighbors, f"{key}.left_neighbors"),
         right=_neighbor(check, lane.right_neighbors, f"{key}.right_neighbors"),
-        speed_limit_mps=limit_mps,
+        speed_limit_mps=check.speed(given * MPH_MPS, f"{key}.speed_limit_mph", given),
     )
 
 
@@ -269,10 +251,7 @@ def _lights(check: Checker, steps: Sequence[Any], frames: int) -> list[Control]:
                 states[lane] = np.full(frames, UNKNOWN, dtype=np.uint8)
                 (places[lane],) = _points(check, [light.stop_point], f"{key}.stop_point")
             states[lane][frame] = STATES[light.state]
-    return [
-        Control(TRAFFIC_LIGHT, places[lane], lane, states[lane], number)
-        for number, lane in enumerate(states)
-    ]
+    return lights_of(places, states)
 
 
 def _metadata(check: Checker, message: Any) -> dict[str, Any]:

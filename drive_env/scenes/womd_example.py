@@ -21,10 +21,10 @@ from drive_env.scenes.check import (
     MAX_OBJECTS,
     MAX_POINTS,
     Checker,
+    parse_message,
 )
-from drive_env.scenes.controls import TRAFFIC_LIGHT
 from drive_env.scenes.frames import resample, step_of
-from drive_env.scenes.logged import ROW_LIMITS, logged_object, stop_signs
+from drive_env.scenes.logged import ROW_LIMITS, lights_of, logged_object, signs_of
 from drive_env.scenes.schema import (
     FRAME_S,
     UNKNOWN,
@@ -36,7 +36,6 @@ from drive_env.scenes.schema import (
 )
 from drive_env.scenes.wire import message_class
 from drive_env.scenes.womd import STATES, TYPES
-from puffervec.errors import SceneError
 
 # tensorflow/core/example: example.proto, feature.proto. A map is a list of entries on the wire.
 SCHEMA = {
@@ -78,16 +77,7 @@ class _Features:
     """The arrays of an Example by name."""
 
     def __init__(self, check: Checker, data: bytes) -> None:
-        from google.protobuf.message import DecodeError
-
-        message = _example_class()()
-        try:
-            message.ParseFromString(data)
-        except DecodeError as error:
-            raise SceneError(
-                f"{check.source}: expected a tf.Example, got {len(data)} bytes that protobuf "
-                "cannot read"
-            ) from error
+        message = parse_message(_example_class(), data, check.source, "a tf.Example")
         self.check = check
         self.entries = {entry.key: entry.value for entry in message.features.feature}
 
@@ -206,8 +196,7 @@ def _map(features: _Features) -> tuple[tuple[Road, ...], list[Control]]:
     check, prefix = features.check, "roadgraph_samples"
     points = features.numbers(f"{prefix}/xyz", -1, 3)
     count = len(points)
-    if count > MAX_POINTS:
-        check.fail(f"{prefix}/xyz", f"at most {MAX_POINTS} points", count)
+    check.limit(count, MAX_POINTS, f"{prefix}/xyz", "points")
     kinds, ids = (features.numbers(f"{prefix}/{name}", count) for name in ("type", "id"))
     valid = features.numbers(f"{prefix}/valid", count) > 0
     kept = np.flatnonzero(valid)
@@ -226,7 +215,7 @@ def _map(features: _Features) -> tuple[tuple[Road, ...], list[Control]]:
             check.fail(f"{prefix}/type[{kept[begin]}]", "a known type", float(kinds[begin]))
         own_id = check.integer(int(ids[begin]), f"{prefix}/id[{kept[begin]}]")
         if kind == "stop_sign":
-            signs += stop_signs(points[begin].copy(), (), own_id)
+            signs += signs_of(points[begin].copy(), (), own_id)
         else:
             roads.append(Road(kind, int(kinds[begin]), own_id, points[begin:end].copy()))
     return tuple(roads), signs
@@ -257,10 +246,7 @@ def _lights(features: _Features, frames: int) -> list[Control]:
         check.within(place, COORDINATE_LIMIT_M, lambda axis: f"traffic_light_state/*/{'xyz'[axis]}")
         states.setdefault(lane, np.full(frames, UNKNOWN, dtype=np.uint8))[frame] = STATES[state]
         places.setdefault(lane, place)
-    return [
-        Control(TRAFFIC_LIGHT, places[lane], lane, states[lane], number)
-        for number, lane in enumerate(states)
-    ]
+    return lights_of(places, states)
 
 
 def _metadata(features: _Features, used: NDArray[np.int64], ids: Floats) -> dict[str, Any]:

@@ -179,13 +179,11 @@ def _check_points(check: Checker, sections: list[Any], ends: list[float]) -> Non
     points = 0
     for number, (section, end) in enumerate(zip(sections, ends, strict=True)):
         lanes = max(len(section.left_lanes), len(section.right_lanes))
-        if lanes > MAX_LANES:
-            check.fail(f"laneSection[{number}]", f"at most {MAX_LANES} lanes on a side", lanes)
+        check.limit(lanes, MAX_LANES, f"laneSection[{number}]", "lanes on a side")
         if not abs(section.s) <= COORDINATE_LIMIT_M:
             check.fail(f"laneSection[{number}].s", "a distance along the road", section.s)
         points += 2 * lanes * _count(max(0.0, end - section.s))
-    if points > MAX_POINTS:
-        check.fail("lanes", f"at most {MAX_POINTS} points", points)
+    check.limit(points, MAX_POINTS, "lanes", "points")
 
 
 def _bounds(
