@@ -57,11 +57,12 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
                   ROUND; // lists are written 16 at a time
 }
 
-// Lays the work space out from `base` on and returns where it ends.
-static uint8_t* place_scratch(const drive_block* layout, uint8_t* base, drive_scratch* out) {
+// Lays the work space out from the address `base` on and returns its size; 0: only counts.
+static uint64_t place_scratch(const drive_block* layout, uintptr_t base, drive_scratch* out) {
     const uint64_t bodies = layout->bodies, agents = layout->agent_stride, groups = layout->groups,
                    near = (bodies > layout->segments ? bodies : layout->segments) + ROUND;
-#define TAKE(member, count) out->member = (void*)base, base += (count) * sizeof *out->member
+    uint64_t end = 0;
+#define TAKE(member, count) out->member = (void*)(base + end), end += (count) * sizeof *out->member
     TAKE(bodies.x, bodies);
     TAKE(bodies.y, bodies);
     TAKE(bodies.heading, bodies);
@@ -105,7 +106,7 @@ static uint8_t* place_scratch(const drive_block* layout, uint8_t* base, drive_sc
     TAKE(touch, bodies);
 #undef TAKE
     out->bodies.count = out->bodies.driven_count = 0;
-    return base;
+    return end;
 }
 
 static void place_observation(const pv_drive_config* config, drive_block* out) {
@@ -143,13 +144,8 @@ const float* drive_scene_weights(const pv_context* context) {
     return count == drive_set(context->data)->scene_count ? weights : NULL;
 }
 
-static uint64_t scratch_bytes(const drive_block* layout) {
-    drive_scratch unused;
-    uint8_t* base = (uint8_t*)&unused; // of no memory: only the distance to the end counts
-    return (uint64_t)(place_scratch(layout, base, &unused) - base);
-}
-
 void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out) {
+    drive_scratch unused;
     memset(out, 0, sizeof *out);
     place_observation(drive_config_of(context), out);
     drive_rewards_init(context, out);
@@ -185,7 +181,7 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
     out->waste_offset = place(&end, (out->agents + 1) * sizeof(uint32_t));
     if (drive_scene_weights(context))
         out->shares_offset = place(&end, (out->scenes + 1) * sizeof(double));
-    out->scratch_offset = place(&end, scratch_bytes(out));
+    out->scratch_offset = place(&end, place_scratch(out, 0, &unused));
     out->envs_offset = place(&end, env_count * out->env_bytes);
     out->bytes = end;
 }
@@ -235,7 +231,7 @@ void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out) {
     out->followers.name = (type*)(void*)at, at += (uint64_t)layout->followers * 4;
     DRIVE_FOLLOWER_CONSTANTS(FIELD)
 #undef FIELD
-    place_scratch(layout, (uint8_t*)block->state + layout->scratch_offset, &out->scratch);
+    place_scratch(layout, (uintptr_t)block->state + layout->scratch_offset, &out->scratch);
 }
 
 drive_scene* drive_opened(const drive_block* layout) {
