@@ -217,7 +217,7 @@ typedef struct pv_env_type {
     // env cannot be in is refused with pv_block_error before anything is changed; any other code is
     // a failure, which ends the vector env. NULL: the state cannot be set.
     int (*poke)(pv_block* block, uint32_t env, const uint8_t* in);
-    void (*close)(pv_block* block);
+    void (*close)(pv_block* block); // NULL: there is nothing to release
     int (*call)(
         pv_block* block); // NULL: the type answers no calls from the learner (Python envs do)
 } pv_env_type;

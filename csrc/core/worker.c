@@ -139,7 +139,8 @@ void pv_worker_close(pv_worker* worker) {
         pv_block* block = &worker->blocks[half];
         if (!block->state)
             continue;
-        worker->type->close(block);
+        if (worker->type->close)
+            worker->type->close(block);
         free(block->state);
     }
     pv_guard_close(worker);

@@ -15,10 +15,6 @@ static int covid_init(pv_block* block) {
     return PV_OK;
 }
 
-static void covid_close(pv_block* block) {
-    (void)block;
-}
-
 // ---- reset ----
 
 // Every episode begins with the last day of the data.
@@ -162,5 +158,4 @@ const pv_env_type pv_covid_type = {
     .load = covid_load,
     .peek = covid_peek,
     .poke = covid_poke,
-    .close = covid_close,
 };

@@ -140,10 +140,6 @@ static int drive_init(pv_block* block) {
     return PV_OK;
 }
 
-static void drive_close(pv_block* block) {
-    (void)block;
-}
-
 // ---- reset and step ----
 
 // Counts the rows that no scene of the bundle uses. They were blanked when the bundle was filled.
@@ -341,5 +337,4 @@ const pv_env_type pv_drive_type = {
     .load = drive_load,
     .peek = drive_peek,
     .poke = drive_poke,
-    .close = drive_close,
 };

@@ -146,10 +146,6 @@ static int cartpole_init(pv_block* block) {
     return PV_OK;
 }
 
-static void cartpole_close(pv_block* block) {
-    (void)block;
-}
-
 // ---- 4. reset ----
 
 static void write_observation(const pv_block* block, const cartpole_state* state, uint32_t env) {
@@ -416,5 +412,4 @@ const pv_env_type pv_cartpole_type = {
     .load = cartpole_load,
     .peek = cartpole_peek,
     .poke = cartpole_poke,
-    .close = cartpole_close,
 };

@@ -67,10 +67,6 @@ static int tag_init(pv_block* block) {
     return PV_OK;
 }
 
-static void tag_close(pv_block* block) {
-    (void)block;
-}
-
 // ---- reset ----
 
 static void place(const pv_block* block, const tag_state* state, uint32_t env) {
@@ -432,5 +428,4 @@ const pv_env_type pv_tag_continuous_type = {
     .load = tag_continuous_load,
     .peek = tag_continuous_peek,
     .poke = tag_continuous_poke,
-    .close = tag_close,
 };

@@ -229,10 +229,6 @@ static int tag_init(pv_block* block) {
     return PV_OK;
 }
 
-static void tag_close(pv_block* block) {
-    (void)block;
-}
-
 // ---- observations ----
 
 // Computes the positions of these rows' agents as shares of the grid.
@@ -621,5 +617,4 @@ const pv_env_type pv_tag_grid_type = {
     .load = tag_load,
     .peek = tag_peek,
     .poke = tag_poke,
-    .close = tag_close,
 };
