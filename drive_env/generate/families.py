@@ -190,6 +190,16 @@ def road(draw: Draw, plan: Plan, profile: Profile, length_m: float, **link: Any)
     return ends
 
 
+def put_crossing(draw: Draw, plan: Plan, profiles: list[Profile], **more: Any) -> None:
+    """Put a crossing into the middle (see `star`), with further streets at the ends of its arms."""
+    surround(draw, plan, star(draw, plan, profiles, **more), sides=False)
+
+
+def put_road(draw: Draw, plan: Plan, profile: Profile, length_m: float, **link: Any) -> None:
+    """Put a straight road into the middle, with crossings at its ends."""
+    surround(draw, plan, road(draw, plan, profile, length_m, **link))
+
+
 # ---- families ------------------------------------------------------------------------------------
 
 
@@ -197,16 +207,8 @@ def straight(draw: Draw) -> Plan:
     """Plan a road between two crossings, now and then with a jam."""
     plan = Plan(spread_m=60.0)
     if draw.chance(0.15):
-        surround(
-            draw,
-            plan,
-            road(
-                draw,
-                plan,
-                draw.street(lanes=3 if draw.chance(0.5) else 2),
-                draw.within(150.0, 200.0),
-            ),
-        )
+        street = draw.street(lanes=3 if draw.chance(0.5) else 2)
+        put_road(draw, plan, street, draw.within(150.0, 200.0))
         return replace(
             plan,
             cars=(25.0, 60.0),
@@ -215,7 +217,7 @@ def straight(draw: Draw) -> Plan:
             walkers=(0.0, 3.0),
             spread_m=50.0,
         )
-    surround(draw, plan, road(draw, plan, draw.street(), draw.within(140.0, 190.0)))
+    put_road(draw, plan, draw.street(), draw.within(140.0, 190.0))
     return plan
 
 
@@ -224,7 +226,7 @@ def curve(draw: Draw) -> Plan:
     plan = Plan(spread_m=60.0)
     bend = draw.within(0.45, 0.85) * draw.rng.choice([-1.0, 1.0])
     lean = (bend, -bend) if draw.chance(0.65) else (bend * 0.8, bend * 0.8)
-    surround(draw, plan, road(draw, plan, draw.street(), draw.within(120.0, 170.0), lean=lean))
+    put_road(draw, plan, draw.street(), draw.within(120.0, 170.0), lean=lean)
     return plan
 
 
@@ -232,14 +234,9 @@ def tee(draw: Draw) -> Plan:
     """Plan a side road that ends at another road, with or without a stop sign."""
     plan = Plan()
     main = draw.street()
-    ends = star(
-        draw,
-        plan,
-        [main, draw.side(), main],
-        control=STOP if draw.chance(0.8) else FREE,
-        major=(0, 2),
-    )
-    surround(draw, plan, ends, sides=False)
+    arms = [main, draw.side(), main]
+    control = STOP if draw.chance(0.8) else FREE
+    put_crossing(draw, plan, arms, control=control, major=(0, 2))
     return plan
 
 
@@ -247,18 +244,8 @@ def cross(draw: Draw) -> Plan:
     """Plan a road that crosses another; the side roads give way."""
     plan = Plan()
     main, side = draw.street(), draw.side()
-    surround(
-        draw,
-        plan,
-        star(
-            draw,
-            plan,
-            [main, side, main, side],
-            control=STOP if draw.chance(0.7) else FREE,
-            major=(0, 2),
-        ),
-        sides=False,
-    )
+    control = STOP if draw.chance(0.7) else FREE
+    put_crossing(draw, plan, [main, side, main, side], control=control, major=(0, 2))
     return plan
 
 
@@ -269,9 +256,7 @@ def roundabout(draw: Draw) -> Plan:
         draw.side() if draw.chance(0.6) else draw.street(lanes=1)
         for _ in range(4 if draw.chance(0.7) else 3)
     ]
-    surround(
-        draw, plan, star(draw, plan, arms, skew=0.08, ring_m=draw.within(13.0, 19.0)), sides=False
-    )
+    put_crossing(draw, plan, arms, skew=0.08, ring_m=draw.within(13.0, 19.0))
     return plan
 
 
@@ -293,11 +278,8 @@ def lane_drop(draw: Draw) -> Plan:
     plan = Plan(spread_m=60.0, cars=(6.0, 16.0))
     wide = replace(draw.street(lanes=3 if draw.chance(0.3) else 2), median_m=0.0, parking_m=0.0)
     narrow = replace(wide, lanes=wide.lanes - 1)
-    surround(
-        draw,
-        plan,
-        road(draw, plan, wide, draw.within(170.0, 210.0), narrow=narrow, shape=ramps.lane_drop),
-    )
+    length_m = draw.within(170.0, 210.0)
+    put_road(draw, plan, wide, length_m, narrow=narrow, shape=ramps.lane_drop)
     return plan
 
 
@@ -357,12 +339,7 @@ def signal(draw: Draw) -> Plan:
     """Plan a crossing with traffic lights, whose phases change."""
     plan = Plan(cars=(7.0, 20.0), walkers=(0.0, 10.0), crossing=0.5)
     main, side = draw.street(lanes=2 if draw.chance(0.7) else 1), draw.street(parking=0.2)
-    surround(
-        draw,
-        plan,
-        star(draw, plan, [main, side, main, side], control=SIGNAL, crosswalks=0.9),
-        sides=False,
-    )
+    put_crossing(draw, plan, [main, side, main, side], control=SIGNAL, crosswalks=0.9)
     return plan
 
 
@@ -370,7 +347,7 @@ def stop_signs(draw: Draw) -> Plan:
     """Plan a crossing at which all traffic has to stop."""
     plan = Plan(crossing=0.5)
     profiles = [draw.side() for _ in range(4 if draw.chance(0.7) else 3)]
-    surround(draw, plan, star(draw, plan, profiles, control=STOP, crosswalks=0.7), sides=False)
+    put_crossing(draw, plan, profiles, control=STOP, crosswalks=0.7)
     return plan
 
 
@@ -380,12 +357,8 @@ def unprotected_left(draw: Draw) -> Plan:
     main, side = draw.street(lanes=2 if draw.chance(0.5) else 1), draw.side()
     control = SIGNAL if draw.chance(0.5) else FREE
     arms = [main, side, main, side] if draw.chance(0.7) else [main, side, main]
-    surround(
-        draw,
-        plan,
-        star(draw, plan, arms, control=control, major=() if control == SIGNAL else (0, 2)),
-        sides=False,
-    )
+    major = () if control == SIGNAL else (0, 2)
+    put_crossing(draw, plan, arms, control=control, major=major)
     return plan
 
 
@@ -394,13 +367,8 @@ def cut_in(draw: Draw) -> Plan:
     plan = Plan(
         cars=(10.0, 26.0), changes=0.6, walkers=(0.0, 3.0), spread_m=50.0, speed_mps=(5.0, 14.0)
     )
-    surround(
-        draw,
-        plan,
-        road(
-            draw, plan, draw.street(lanes=3 if draw.chance(0.4) else 2), draw.within(160.0, 210.0)
-        ),
-    )
+    street = draw.street(lanes=3 if draw.chance(0.4) else 2)
+    put_road(draw, plan, street, draw.within(160.0, 210.0))
     return plan
 
 
@@ -410,24 +378,15 @@ def occluded(draw: Draw) -> Plan:
         hidden=True, spread_m=40.0, walkers=(1.0, 6.0), parked=(0.4, 0.9), speed_mps=(5.0, 10.0)
     )
     profile = replace(draw.street(lanes=1), parking_m=2.4)
-    surround(draw, plan, road(draw, plan, profile, draw.within(130.0, 170.0)))
+    put_road(draw, plan, profile, draw.within(130.0, 170.0))
     return plan
 
 
 def crosswalk(draw: Draw) -> Plan:
     """Plan pedestrians who cross between two crossings."""
     plan = Plan(crossing=0.8, spread_m=45.0, walkers=(2.0, 9.0))
-    surround(
-        draw,
-        plan,
-        road(
-            draw,
-            plan,
-            draw.street(),
-            draw.within(140.0, 180.0),
-            crossing_at=draw.within(0.35, 0.65),
-        ),
-    )
+    street, length_m = draw.street(), draw.within(140.0, 180.0)
+    put_road(draw, plan, street, length_m, crossing_at=draw.within(0.35, 0.65))
     return plan
 
 
@@ -435,7 +394,7 @@ def narrow(draw: Draw) -> Plan:
     """Plan a narrow street between parked cars."""
     plan = Plan(spread_m=50.0, parked=(0.5, 0.95), speed_mps=(4.0, 8.0))
     profile = Profile(1, draw.within(2.6, 2.85), 0.0, 0.3, 2.3)
-    surround(draw, plan, road(draw, plan, profile, draw.within(120.0, 170.0)))
+    put_road(draw, plan, profile, draw.within(120.0, 170.0))
     return plan
 
 

@@ -283,7 +283,7 @@ def corner_of(
         Arc lengths along both arms, and the radius; (0, 0, 0) if the arms are roughly opposite, so
             that there is no corner.
     """
-    angle = float(exact.arctan2(cross(here, there), exact.dot(here, there))) % (2 * np.pi)
+    angle = angle_between(here, there) % (2 * np.pi)
     if angle > np.radians(150):
         return (0.0, 0.0, 0.0)
     start, other_start = left_of(here) * profile.edge_m, -left_of(there) * other.edge_m
@@ -309,6 +309,26 @@ def add_kerb(
     layout.pieces.append(Piece(EDGE, BOUNDARY, np.concatenate([outer, bend[1:-1], far])))
 
 
+def turn_of(
+    here: Floats, there: Floats, profile: Profile, other: Profile
+) -> tuple[str, list[tuple[int, int]]]:
+    """Return how cars go from one arm to another, and the lanes that they take on both.
+
+    Left turns join the innermost lanes, right turns the outermost ones.
+    """
+    angle = angle_between(-here, there)
+    turn = "straight" if abs(angle) < np.radians(40) else "left" if angle > 0 else "right"
+    pairs = {"left": [(0, 0)], "right": [(profile.lanes - 1, other.lanes - 1)]}
+    return turn, pairs.get(turn, [(n, n) for n in range(min(profile.lanes, other.lanes))])
+
+
+def bends_of(
+    turn: str, corner: tuple[float, float, float], mouths_m: tuple[float, float]
+) -> tuple[float, float]:
+    """Return where the curve of a turn begins and ends on both arms."""
+    return corner[:2] if turn == "right" and corner[2] > 0 else mouths_m
+
+
 def add_turns(
     layout: Layout, arms: tuple[int, int], directions: Floats, profiles: list[Profile],
     corners: list[tuple[float, float, float]], mouths: list[float], lengths: Floats,
@@ -316,13 +336,8 @@ def add_turns(
     """Add connecting lanes and trips from one arm to another."""
     i, j = arms
     here, there, profile, other = directions[i], directions[j], profiles[i], profiles[j]
-    angle = float(exact.arctan2(cross(-here, there), exact.dot(-here, there)))
-    turn = "straight" if abs(angle) < np.radians(40) else "left" if angle > 0 else "right"
-    lanes = {"left": [(0, 0)], "right": [(profile.lanes - 1, other.lanes - 1)]}.get(
-        turn, [(lane, lane) for lane in range(min(profile.lanes, other.lanes))]
-    )
-    corner = corners[i]
-    bends = (corner[0], corner[1]) if turn == "right" and corner[2] > 0 else (mouths[i], mouths[j])
+    turn, lanes = turn_of(here, there, profile, other)
+    bends = bends_of(turn, corners[i], (mouths[i], mouths[j]))
     for lane, other_lane in lanes:
         side = left_of(here) * profile.lane_offset_m(lane)
         other_side = -left_of(there) * other.lane_offset_m(other_lane)
@@ -438,6 +453,11 @@ def arc_length(points_m: Floats) -> Floats:
 def left_of(direction: Floats) -> Floats:
     """Return the direction turned left by 90 degrees."""
     return np.array([-direction[1], direction[0]])
+
+
+def angle_between(here: Floats, there: Floats) -> float:
+    """Return the angle from one direction to another, counter-clockwise, -pi to pi."""
+    return float(exact.arctan2(cross(here, there), exact.dot(here, there)))
 
 
 def cross(a: Floats, b: Floats) -> float:

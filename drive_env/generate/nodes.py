@@ -21,11 +21,13 @@ from drive_env.generate.layouts import (
     STEP_M,
     STOP_SIGN,
     Profile,
+    angle_between,
+    bends_of,
     corner_of,
-    cross,
     left_of,
     line,
     turn_curve,
+    turn_of,
 )
 from drive_env.generate.network import SIGNAL, STOP, Arm, Crossing, Link, Node, Streets, Tag, unit
 from drive_env.scenes.schema import Floats
@@ -71,12 +73,8 @@ def shape_of(node: Node, arms: list[Arm]) -> Shape | None:
     count = len(arms)
     if count == 1:
         return Shape([], [node.bulb_m + 7.0 if node.bulb_m else 0.0])
-    directions = [arm.direction for arm in arms]
-    pairs = [(i, (i + 1) % count) for i in range(count)]
-    gaps = [
-        float(exact.arctan2(cross(here, there), exact.dot(here, there))) % (2 * np.pi)
-        for here, there in ((directions[i], directions[j]) for i, j in pairs)
-    ]
+    pairs = [(arms[i], arms[(i + 1) % count]) for i in range(count)]
+    gaps = [angle_between(a.direction, b.direction) % (2 * np.pi) for a, b in pairs]
     if node.ring_m:
         return (
             Shape([], [ring_sizes(node, arms)[1] + 9.0] * count)
@@ -86,8 +84,7 @@ def shape_of(node: Node, arms: list[Arm]) -> Shape | None:
     if min(gaps) < np.radians(45):
         return None
     corners = [
-        corner_of(directions[i], directions[j], arms[i].profile, arms[j].profile, node.corner_m)
-        for i, j in pairs
+        corner_of(a.direction, b.direction, a.profile, b.profile, node.corner_m) for a, b in pairs
     ]
     return Shape(corners, [1.0 + max(corners[i][0], corners[i - 1][1], 4.0) for i in range(count)])
 
@@ -192,24 +189,11 @@ def add_connectors(
     corners: list[tuple[float, float, float]],
     mouths: list[float], pair: tuple[int, int], group: int, side_road: bool,
 ) -> None:  # fmt: skip
-    """Add the lanes from one arm to another.
-
-    Left turns join the innermost lanes, right turns the outermost ones.
-    """
+    """Add the lanes from one arm to another."""
     i, j = pair
-    here, there, profile, other = (
-        arms[i].direction,
-        arms[j].direction,
-        arms[i].profile,
-        arms[j].profile,
-    )
-    angle = float(exact.arctan2(cross(-here, there), exact.dot(-here, there)))
-    turn = "straight" if abs(angle) < np.radians(40) else "left" if angle > 0 else "right"
-    pairs = {"left": [(0, 0)], "right": [(profile.lanes - 1, other.lanes - 1)]}.get(
-        turn, [(lane, lane) for lane in range(min(profile.lanes, other.lanes))]
-    )
-    corner = corners[i]
-    bends = (corner[0], corner[1]) if turn == "right" and corner[2] > 0 else (mouths[i], mouths[j])
+    (here, profile), (there, other) = ((arms[n].direction, arms[n].profile) for n in pair)
+    turn, pairs = turn_of(here, there, profile, other)
+    bends = bends_of(turn, corners[i], (mouths[i], mouths[j]))
     for lane, other_lane in pairs:
         offset_m, other_m = (
             left_of(here) * profile.lane_offset_m(lane),
@@ -217,7 +201,7 @@ def add_connectors(
         )
         first, last = offset_m + here * bends[0], other_m + there * bends[1]
         points = turn_curve(first, -here, last, there)
-        if turn == "right" and corner[2] > 0:
+        if turn == "right" and corners[i][2] > 0:
             points = np.concatenate(
                 [
                     line(offset_m + here * mouths[i], first)[:-1],
@@ -311,12 +295,7 @@ def add_ring_lanes(
     They join from the arm, lead to the next arm, leave there, and pass it.
     """
     (i, j), (begin, end), radius = pair, span, node.ring_m
-    here, there, profile, other = (
-        arms[i].direction,
-        arms[j].direction,
-        arms[i].profile,
-        arms[j].profile,
-    )
+    (here, profile), (there, other) = ((arms[n].direction, arms[n].profile) for n in pair)
     lane, other_lane = profile.lanes - 1, other.lanes - 1
     entry, leave = radius * unit(begin), radius * unit(end)
     source = left_of(here) * profile.lane_offset_m(lane) + here * mouth_m
