@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Measure covid: rollouts, transfer and training, next to its NumPy twin and published figures.
+"""Measure covid: rollouts, transfer and training, next to its NumPy twin.
 
     python bench/covid.py                       60 and 1,000 envs
     python bench/covid.py --parts rollout --envs 60
@@ -10,8 +10,7 @@ on one core), written as a user would write it: arrays over the states, and unem
 over 600 days. transfer: the time to copy the observations of a step once into the storage of a
 rollout. Both time each turn and use the fastest tenth: a turn takes a millisecond or less, so some
 turns are undisturbed even on a busy machine. The variants take turns, sample by sample. training:
-rates and shares of the time while both policies learn. The published figures compare one A100 with
-a node of 16 cores, without a rate; they were not measured here.
+rates and shares of the time while both policies learn.
 """
 
 from __future__ import annotations
@@ -44,10 +43,6 @@ MODES = {
     TWO: Mode(TWO, "multiprocessing", 2),
 }
 WANTED = {"serial_over_numpy": 50.0, "two_over_one": 1.7}
-PUBLISHED = {
-    60: {"rollout": "24x a 16-core node", "training": "30x", "total": "24x"},
-    1000: {"total": "near-linear from 60"},
-}
 TWIN_STEPS = 540
 SAMPLES = 225_000  # Agent-steps per rollout of a training; the horizon follows from it.
 
@@ -146,45 +141,23 @@ def rates(seconds: Mapping[str, Sequence[float]], envs: int) -> dict[str, Any]:
         "transfer_share": common.ratio(seconds["transfer"], seconds["serial"]),
         "serial_over_numpy": common.ratio(per_step[NUMPY], per_step["serial"]),
         "two_over_one": common.ratio(seconds[ONE], seconds[TWO]),
-        "published": PUBLISHED.get(envs, {}),
     }
 
 
 def show_rollout(results: Mapping[str, Any]) -> None:
     """Print the table of results."""
-    cells, notes = (
-        [],
-        [
-            "published: Lan et al. 2021, one A100 against a node of 16 cores, no rate given; not "
-            "measured here"
-        ],
-    )
+    cells, notes = [], []
     for envs, case in results.items():
         per_s = case["env_steps_per_s"]
         ratios = (str(case[key]) for key in ("serial_over_numpy", "two_over_one", "transfer_share"))
-        cells.append(
-            (
-                envs,
-                case["published"].get("rollout", "-"),
-                *(str(per_s[name]) for name in per_s),
-                *ratios,
-            )
-        )
+        cells.append((envs, *(str(per_s[name]) for name in per_s), *ratios))
         for key, target in WANTED.items():
             word = "met" if case[key].median >= target else "MISSED"
             notes.append(
                 f"{envs} envs: {key.replace('_', ' ')} {case[key].median:.3g}, wanted "
                 f"{target:g}: {word}"
             )
-    columns = (
-        "envs",
-        "published",
-        *MODES,
-        NUMPY,
-        "serial / NumPy",
-        "two / one",
-        "transfer / serial",
-    )
+    columns = ("envs", *MODES, NUMPY, "serial / NumPy", "two / one", "transfer / serial")
     common.print_table("covid: env-steps/s", columns, cells, notes)
 
 
@@ -200,7 +173,6 @@ def measure_training(options: argparse.Namespace, note: Any) -> tuple[dict[str, 
     results = {
         envs: {
             "facts": repeats[0]["facts"],
-            "published": PUBLISHED.get(int(envs), {}),
             "env_steps_per_s": common.figure(sample["env_steps_per_s"] for sample in repeats),
             "agent_steps_per_s": common.figure(sample["agent_steps_per_s"] for sample in repeats),
             "shares": {
@@ -216,14 +188,14 @@ def measure_training(options: argparse.Namespace, note: Any) -> tuple[dict[str, 
 def show_training(results: Mapping[str, Any]) -> None:
     """Print the table of results."""
     cells = [
-        (envs, case["published"].get("training", "-"),
+        (envs,
          ", ".join(f"{part} {100 * case['shares'][part].median:.0f}%" for part in TIME_PARTS),
          str(case["env_steps_per_s"]), str(case["agent_steps_per_s"]))
         for envs, case in results.items()
     ]  # fmt: skip
     common.print_table(
         "covid: both policies train",
-        ("envs", "published", "time", "env-steps/s", "agent-steps/s"),
+        ("envs", "time", "env-steps/s", "agent-steps/s"),
         cells,
     )
 

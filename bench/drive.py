@@ -46,23 +46,17 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.system.cores import affinity
 from puffervec.vec.vector_env import VectorEnv
 
-# The rate of PufferDrive's core of November 2025 on one core with rows of 1848 floats, compiled
-# with -O2, by its own benchmark.
-PUBLISHED = {"_407": 448e3, "_325": 471e3, "792d65eb": 481e3, "a5c44223": 350e3, "Town01": 674e3}
 BUFFER_BYTES = 1 << 25
 CACHED_BYTES = 1 << 18
 COLUMNS = (
     "scene", "agents", "preset", "type", "agent-steps/s", "GB/s",
-    "of stored", "in cache", "peer", "ratio", "published"
+    "of stored", "in cache", "peer", "ratio",
 )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class Rate:
-    """One line of the table.
-
-    The last three fields are None without a peer, or if no figure was published.
-    """
+    """One line of the table; the last two fields are None without a peer."""
 
     scene: str
     agents: int
@@ -74,7 +68,6 @@ class Rate:
     stored_in_cache: float
     peer: common.Figure | None
     ratio: common.Figure | None
-    published: float | None
 
 
 @contextlib.contextmanager
@@ -140,15 +133,12 @@ def measure_scene(
                         theirs.append(peer.run(world, seconds, affinity()[0]).agent_steps_per_s)
                     ours.append(rate(vec, seconds))
             median = common.figure(ours)
-            published = next(
-                (value for part, value in PUBLISHED.items() if part in path.name), None
-            )
             rates.append(Rate(
                 path.stem, agents, preset, dtype, median, median.median * row_bytes,
                 *(median.median / stored_rows(row_bytes, min(seconds, 0.3), size)
                   for size in (BUFFER_BYTES, CACHED_BYTES)),
                 common.figure(theirs) if theirs else None,
-                common.ratio(ours, theirs) if theirs else None, published,
+                common.ratio(ours, theirs) if theirs else None,
             ))  # fmt: skip
     return rates
 
@@ -181,10 +171,9 @@ def show(rates: Sequence[Rate]) -> None:
             str(r.agent_steps_per_s), f"{r.bytes_per_s / 1e9:.1f}",
             f"{100 * r.stored:.0f}%", f"{100 * r.stored_in_cache:.0f}%",
             str(r.peer) if r.peer else "-", f"{r.ratio.median:.2f}" if r.ratio else "-",
-            common.number(r.published) if r.published else "-",
         )
         for r in rates
-    ], ["published: PufferDrive's core of November 2025, on another machine"])  # fmt: skip
+    ])  # fmt: skip
 
 
 def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:

@@ -4,15 +4,12 @@
 
     python bench/sharded.py                              1, 2 and 4 ranks over gloo, one core each
     python bench/sharded.py --png sharded.png            with a plot
-    python bench/sharded.py --device cuda --size xl --ranks 1 2    two GPUs, published sizes
+    python bench/sharded.py --device cuda --size xl --ranks 1 2    two GPUs, ConvNeXt-XL
 
 Strong scaling: the same picture on more ranks. Weak scaling: a picture whose width grows with the
 number of ranks. Both are also measured with activation checkpointing (`keep_every`). Memory is the
 peak of the tensors of forward and backward on a rank, without weights, gradients and optimizer
 state. A step is forward, loss, backward and AdamW. Each repeat starts new processes.
-
-The published figures are those of NVIDIA and NIO for ConvNeXt-XL, 350 M parameters, with DTensor
-and pictures (7, 3, 512, W) on GPUs. They are shown for comparison and were not measured here.
 """
 
 from __future__ import annotations
@@ -41,13 +38,6 @@ SIZES: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, int, int]]] 
 }
 KEPT = {"all kept": 0, "computed again": 4}
 SCALING = ("strong", "weak")
-PUBLISHED = (  # Ranks, W, activation checkpointing, GiB, ms.
-    (1, 1024, False, 43.28, 723),
-    (1, 1024, True, 11.89, 934),
-    (2, 2048, True, None, 937),
-    (4, 4096, True, None, 952),
-    (8, 4096, True, None, 647),
-)
 MIB = 2**20
 LONGEST_S = 580
 
@@ -232,16 +222,6 @@ def markdown(results: Mapping[str, Any]) -> str:
     return common.markdown((*columns, ">of one rank"), rows)
 
 
-def published_table() -> str:
-    """Return the published figures of ConvNeXt-XL on GPUs as Markdown, with a note on them."""
-    rows = [
-        (list(KEPT)[again], str(ranks), str(width), str(ms), "" if gib is None else str(gib))
-        for ranks, width, again, gib, ms in PUBLISHED
-    ]
-    table = common.markdown(("activations", ">GPUs", ">W", ">step ms", ">GiB"), rows)
-    return f"Published for ConvNeXt-XL, (7, 3, 512, W), on GPUs (not measured here):\n\n{table}"
-
-
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Draw time per step and memory per rank over the number of ranks."""
     import matplotlib
@@ -300,7 +280,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         variants, options.repeats, lambda line: print(line, file=sys.stderr), options.attempts
     )
     rows = summary(runs.results)
-    print(f"{markdown({'measured': rows})}\n\n{published_table()}")
+    print(markdown({"measured": rows}))
     if options.png:
         draw(rows, options.png)
     common.finish(
@@ -308,7 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options,
         facts,
         runs.foreign,
-        {"measured": rows, "published": [list(row) for row in PUBLISHED]},
+        {"measured": rows},
     )
     return 0
 

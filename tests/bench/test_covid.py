@@ -27,7 +27,6 @@ def test_rates_and_ratios() -> None:
     assert (found["two_over_one"].median, found["transfer_share"].median) == pytest.approx(
         (2.0, 0.25)
     )
-    assert found["published"] == covid.PUBLISHED[60] and covid.rates(seconds, 7)["published"] == {}
 
 
 def test_a_fast_turn_is_one_of_the_fastest_tenth() -> None:
