@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """`make gpu`: run everything that needs a GPU, without network and in under 20 minutes.
 
-It runs the tests marked `gpu`, short benchmarks on CUDA (round trips, the host's share of a vector
-step, training end to end beside a naive loop) and short training runs of tag_grid and drive; prints
+It runs the tests marked `gpu`, short benchmarks on CUDA (the host's share of a vector step,
+training end to end beside a naive loop) and short training runs of tag_grid and drive; prints
 which criteria for the trainer on a GPU were met; and writes
 bench/results/<CPU>-<cores>/<day>-gpu.json. Exit status: 0; 1 if a step failed; 2, with one line, if
 torch finds no CUDA device. A missed criterion is reported, but does not count as a failed step.
@@ -16,12 +16,11 @@ import json
 import os
 import re
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,6 @@ from bench import common
 
 LIMIT_S = 19 * 60.0
 LEAST_RATES = {"drive": 1e6, "tag_grid": 1e7}  # Agent-steps/s end to end.
-WARM_SHARE = 0.2  # Share of a run's lines to skip, until captures, caches and clocks are steady.
 TAIL_LINES = 30
 GRACE_S = 10.0
 
@@ -86,48 +84,6 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_text())["results"]
 
 
-def summarize_training(lines: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return rates and shares of a training run from its metric lines, except the first ones.
-
-    Raises:
-        ValueError: the run ended before its first line.
-    """
-    rows = list(lines)
-    if not rows:
-        raise ValueError("the run wrote no metrics: it was too short for one update")
-    warm = rows[min(len(rows) - 1, int(WARM_SHARE * len(rows))) :]
-
-    def middle(key: str) -> float | None:
-        values = [row[key] for row in warm if row.get(key) is not None]
-        return statistics.median(values) if values else None
-
-    keys = sorted({key for row in warm for key in row if key.startswith(("time/", "charts/"))})
-    last = {key: value for key, value in rows[-1].items() if key.startswith(("episode/", "env/"))}
-    return {
-        "updates": len(rows),
-        "agent_steps": rows[-1].get("step"),
-        "medians": {key: middle(key) for key in keys},
-        "last": last,
-    }
-
-
-def collect_training(folder: Path) -> dict[str, Any]:
-    """Summarize the one run in a folder of runs."""
-    from puffervec.train.metrics.log import METRICS_FILE, read_metrics
-
-    (path,) = folder.glob(f"*/{METRICS_FILE}")
-    return summarize_training(read_metrics(path))
-
-
-def summarize_profile(path: Path) -> dict[str, Any]:
-    """Return statistics (ms), counts and the line of the sweep of a profile report."""
-    report = json.loads(path.read_text())
-    latencies = {
-        one["name"]: {"ms": one["stats_ms"], "counts": one["counts"]} for one in report["latencies"]
-    }
-    return {"latencies": latencies, "fit": report["sweep"] and report["sweep"]["fit"]}
-
-
 def gpu_test_files(folder: Path = common.ROOT / "tests") -> list[str]:
     """Return the test files with a test marked `gpu`: collecting all others takes a minute."""
     return [
@@ -158,42 +114,17 @@ def _training(env: str, scratch: Path, seconds: float) -> Step:
     }
     words = [word for pair in flags.items() for word in pair]
     command = (sys.executable, "-m", "puffervec.commands.cli", "train", env, *words)
-    return Step(f"train {env}", command, seconds + 60.0, lambda: collect_training(folder))
+    return Step(f"train {env}", command, seconds + 60.0)
 
 
 def _profiles(scratch: Path) -> list[Step]:
     """Return steps that profile the phases of training, and a policy that waits for the device."""
-    loop, loops = scratch / "loop.json", ("while", "range")
-    phases = (
-        sys.executable,
-        "-m",
-        "puffervec.commands.cli",
-        "profile",
-        "tag_grid",
-        "--mode",
-        "loop",
-        "--device",
-        "cuda",
-    )
-    waits = (
-        sys.executable,
-        str(common.ROOT / "examples" / "flow_policy.py"),
-        "--out",
-        str(scratch),
-    )
+    words = "-m puffervec.commands.cli profile tag_grid --mode loop --device cuda --json"
+    phases = (sys.executable, *words.split(), str(scratch / "loop.json"))
+    waits = (sys.executable, str(common.ROOT / "examples" / "flow_policy.py"), "--out")
     return [
-        Step(
-            "phases of training",
-            (*phases, "--json", str(loop)),
-            60.0,
-            lambda: summarize_profile(loop),
-        ),
-        Step(
-            "a policy that waits",
-            waits,
-            60.0,
-            lambda: {name: summarize_profile(scratch / f"{name}.json") for name in loops},
-        ),
+        Step("phases of training", phases, 60.0),
+        Step("a policy that waits", (*waits, str(scratch)), 60.0),
     ]
 
 
@@ -226,7 +157,6 @@ def steps(scratch: Path, seconds: float) -> list[Step]:
             "--repeats",
             "5",
         ),
-        _benchmark("round trips", "latency.py", scratch, 60.0, "--repeats", "3", "--pauses", "1"),
         _benchmark(
             "columns over GPUs",
             "sharded.py",

@@ -48,22 +48,12 @@ def test_the_training_flags_are_known_to_the_command_line(tmp_path: Path) -> Non
 
 
 def test_the_profiles_are_known_to_the_command_line(tmp_path: Path) -> None:
-    """And their reports are read."""
-    from puffervec.wings.profile.counts import Counts
     from puffervec.wings.profile.door import parse
-    from puffervec.wings.profile.report import Report
-    from puffervec.wings.profile.timing import Latency
 
     by_name = {step.name: step for step in gpu.steps(tmp_path, 60.0)}
     words = list(by_name["phases of training"].command)
     request = parse(words[words.index("profile") + 1 :])
     assert (request.target, request.mode) == ("tag_grid", "loop") and request.json is not None
-    report = Report({}, (Latency("call", (1.0, 3.0), None, Counts(5, 1, 1, "CUDA")),))
-    for path in (request.json, tmp_path / "while.json", tmp_path / "range.json"):
-        report.save(path)
-    found = by_name["phases of training"].collect()
-    assert found["latencies"]["call"]["ms"]["wall"]["mean"] == 2.0 and found["fit"] is None
-    assert by_name["a policy that waits"].collect()["range"] == found
 
 
 def test_each_step_leaves_its_status_and_results(
