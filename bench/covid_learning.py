@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,9 +32,7 @@ import puffervec
 from bench import common, runs
 from puffervec.envs.covid import ENV
 from puffervec.envs.covid.settings import CovidConfig
-from puffervec.train import TrainConfig, Trainer, load_policy
-from puffervec.train.metrics import keys
-from puffervec.train.metrics.log import METRICS_FILE, read_metrics
+from puffervec.train import TrainConfig, load_policy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,38 +72,6 @@ CURVE_DAYS = 5  # Days between two points of a curve.
 EVALUATION_SEED = 1_000_003
 COLOURS = {"trained": "#0072B2", "random": "#D55E00", "idle": "#999999"}
 Act = Callable[[Any, Any, np.random.Generator], Mapping[str, np.ndarray]]
-
-
-def train(options: argparse.Namespace, seed: int, folder: str) -> tuple[dict[str, Any], Path]:
-    """Train; return facts about the training, and the checkpoint."""
-    budget = {
-        "seed": seed,
-        "device": "cpu",
-        "time_limit_s": 60 * options.minutes,
-        "total_timesteps": 10**10,
-    }
-    log = {"folder": folder, "name": f"seed-{seed}", "dashboard": "off"}
-    begin, used = time.perf_counter(), time.process_time()
-    with Trainer(TrainConfig.of("covid").merged({"train": budget, "log": log})) as trainer:
-        trainer.train()
-        checkpoint, run, about = trainer.save(), trainer.folder, trainer.describe()
-        steps = trainer.counters.agent_steps
-    names = [f"{keys.ENV}{name}" for name in RECORDS]
-    curve = [
-        {
-            "minutes": line[keys.ELAPSED_S] / 60,
-            **{name.removeprefix(keys.ENV): line[name] for name in names},
-        }
-        for line in read_metrics(run / METRICS_FILE)
-        if names[0] in line
-    ]
-    took = {"seconds": time.perf_counter() - begin, "learner_cpu_s": time.process_time() - used}
-    return {
-        "about": about,
-        **took,
-        "agent_steps": steps,
-        "curve": curve[:: max(1, len(curve) // 100)],
-    }, checkpoint
 
 
 def random_actions(vec: Any, draw: np.random.Generator) -> dict[str, np.ndarray]:
@@ -156,8 +121,16 @@ def play(policy: Any, who: Sequence[str], episodes: int, seed: int) -> dict[str,
 def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Train with a seed and play all pairings."""
     with tempfile.TemporaryDirectory(prefix="puffervec-covid-") as folder:
-        training, checkpoint = train(options, seed, folder)
-        policy = load_policy(checkpoint)
+        budget = {
+            "seed": seed,
+            "device": "cpu",
+            "time_limit_s": 60 * options.minutes,
+            "total_timesteps": 10**10,
+        }
+        log = {"folder": folder, "name": f"seed-{seed}", "dashboard": "off"}
+        config = TrainConfig.of("covid").merged({"train": budget, "log": log})
+        training = runs.learn(config, RECORDS)
+        policy = load_policy(training.pop("run"))
         pairings = {
             name: play(
                 policy, who, options.episodes if "random" in who else 1, EVALUATION_SEED + number
@@ -244,31 +217,7 @@ def draw_training(axis: Axes, curve: Sequence[Mapping[str, float]]) -> None:
     axis.legend(frameon=False)
 
 
-@common.command
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run the benchmark."""
-    flags = common.parser(__doc__)
-    flags.add_argument(
-        "--minutes", type=float, default=10.0, help="minutes of training (default: %(default)s)"
-    )
-    flags.add_argument(
-        "--episodes",
-        type=int,
-        default=32,
-        help="episodes of pairings with random actions (default: %(default)s)",
-    )
-    flags.add_argument("--seeds", type=int, default=1, help="number of runs (default: %(default)s)")
-    flags.add_argument(
-        "--cores", type=int, default=2, help="that the benchmark may use (default: %(default)s)"
-    )
-    flags.add_argument("--png", type=Path, help="path of the picture (default: none)")
-    common.add_json(flags, "covid-learning")
-    options = flags.parse_args(argv)
-    facts, results, worst = runs.each_seed(options, sample)
-    show(results)
-    if options.png is not None:
-        draw(results[0], options.png)
-    common.finish("covid-learning", options, facts, worst, results)
+main = runs.learning_command("covid-learning", __doc__, 10.0, 32, sample, show, draw)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ import functools
 import math
 import os
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import common, modes
@@ -24,7 +26,7 @@ from puffervec.errors import PuffervecError
 from puffervec.system.cores import usable_cores
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.metrics.dashboard import Dashboard
-from puffervec.train.metrics.keys import ELAPSED_S, STEP, TIME_PARTS
+from puffervec.train.metrics.keys import ELAPSED_S, ENV, STEP, TIME_PARTS
 from puffervec.train.metrics.log import METRICS_FILE, read_metrics
 
 if TYPE_CHECKING:
@@ -189,3 +191,67 @@ def simulation_half_s(config: TrainConfig, turns: int = 200) -> float:
     with workload.make("serial") as vec:
         actions = draw_actions(vec.spec, workload.num_envs)
     return modes.measure_half(workload, actions, usable_cores(), turns, warmup=turns // 4)
+
+
+# ---- what is learned in some minutes -------------------------------------------------------------
+
+
+def learn(config: TrainConfig, names: Sequence[str]) -> dict[str, Any]:
+    """Train; return facts about the training, with the run folder as `run`, and a curve.
+
+    Args:
+        names: metrics of the env that form the curve.
+    """
+    begin, used = time.perf_counter(), time.process_time()
+    with Trainer(config) as trainer:
+        trainer.train()
+        run, about, steps = trainer.folder, trainer.describe(), trainer.counters.agent_steps
+    curve = [
+        {"minutes": line[ELAPSED_S] / 60, **{name: line[ENV + name] for name in names}}
+        for line in read_metrics(run / METRICS_FILE)
+        if ENV + names[0] in line
+    ]
+    return {
+        "run": run,
+        "about": about,
+        "seconds": time.perf_counter() - begin,
+        "learner_cpu_s": time.process_time() - used,
+        "agent_steps": steps,
+        "curve": curve[:: max(1, len(curve) // 100)],
+    }
+
+
+def learning_command(
+    name: str,
+    about: str | None,
+    minutes: float,
+    episodes: int,
+    sample: Callable[[argparse.Namespace, int], Any],
+    show: Callable[[Sequence[Any]], None],
+    draw: Callable[[Any, Path], None],
+) -> Callable[..., int]:
+    """Return the command that takes a sample with each seed, shows them all and draws the first.
+
+    Args:
+        about: its docstring.
+        minutes, episodes: defaults of its flags.
+    """
+
+    @common.command
+    def main(arguments: Sequence[str] | None = None) -> None:
+        flags = common.parser(about)
+        add = flags.add_argument
+        add("--minutes", type=float, default=minutes, help="of training (default: %(default)s)")
+        add("--episodes", type=int, default=episodes, help="of a pairing (default: %(default)s)")
+        add("--seeds", type=int, default=1, help="number of runs (default: %(default)s)")
+        add("--cores", type=int, default=2, help="that it may use (default: %(default)s)")
+        add("--png", type=Path, help="path of the picture (default: none)")
+        common.add_json(flags, name)
+        options = flags.parse_args(arguments)
+        facts, results, worst = each_seed(options, sample)
+        show(results)
+        if options.png is not None:
+            draw(results[0], options.png)
+        common.finish(name, options, facts, worst, results)
+
+    return main

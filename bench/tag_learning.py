@@ -25,7 +25,6 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,11 +34,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 
 from bench import common, runs
-from puffervec.train import TrainConfig, Trainer
+from puffervec.train import TrainConfig
 from puffervec.train.act import evaluate as ev
 from puffervec.train.act.acting import Sides
-from puffervec.train.metrics import keys
-from puffervec.train.metrics.log import METRICS_FILE, read_metrics
 from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run.find import find_checkpoint
 
@@ -100,38 +97,13 @@ def config_of(
     return config.merged({"policies": {side: LEARNING[side], **tables}})
 
 
-def train(config: TrainConfig) -> dict[str, Any]:
-    """Train; return facts about the training, with the run folder as `run`."""
-    begin, used = time.perf_counter(), time.process_time()
-    with Trainer(config) as trainer:
-        trainer.train()
-        run, about, steps = trainer.folder, trainer.describe(), trainer.counters.agent_steps
-    curve = [
-        {"minutes": line[keys.ELAPSED_S] / 60, **{name: line[keys.ENV + name] for name in WANTED}}
-        for line in read_metrics(run / METRICS_FILE)
-        if f"{keys.ENV}tags" in line
-    ]
-    curve = curve[:: max(1, len(curve) // 100)]
-    seconds, cpu = time.perf_counter() - begin, time.process_time() - used
-    return {
-        "run": run,
-        "about": about,
-        "seconds": seconds,
-        "learner_cpu_s": cpu,
-        "agent_steps": steps,
-        "curve": curve,
-    }
-
-
 def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Train both sides with a seed and play all pairings."""
     with tempfile.TemporaryDirectory(prefix="puffervec-tag-") as folder:
-        taggers = train(config_of(options, folder, seed, "tagger", {"runner": {"to_train": False}}))
-        runners = train(
-            config_of(
-                options, folder, seed, "runner", {"tagger": {"opponent": str(taggers["run"])}}
-            )
-        )
+        against: dict[str, dict[str, Any]] = {"runner": {"to_train": False}}
+        taggers = runs.learn(config_of(options, folder, seed, "tagger", against), [*WANTED])
+        against = {"tagger": {"opponent": str(taggers["run"])}}
+        runners = runs.learn(config_of(options, folder, seed, "runner", against), [*WANTED])
         run, policies = ev.load_policies(
             find_checkpoint(runners["run"], Path(folder)), torch.device("cpu")
         )
@@ -253,36 +225,7 @@ def draw_pairings(
     axis.tick_params(axis="x", labelsize=7)
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the flags."""
-    flags = common.parser(__doc__)
-    flags.add_argument(
-        "--minutes",
-        type=float,
-        default=8.5,
-        help="minutes of training, two thirds of them for the taggers (default: %(default)s)",
-    )
-    flags.add_argument(
-        "--episodes", type=int, default=256, help="episodes of each pairing (default: %(default)s)"
-    )
-    flags.add_argument("--seeds", type=int, default=1, help="number of runs (default: %(default)s)")
-    flags.add_argument(
-        "--cores", type=int, default=2, help="that the benchmark may use (default: %(default)s)"
-    )
-    flags.add_argument("--png", type=Path, help="path of the picture (default: none)")
-    common.add_json(flags, "tag-learning")
-    return flags.parse_args(argv)
-
-
-@common.command
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run the benchmark."""
-    options = parse(argv)
-    facts, results, worst = runs.each_seed(options, sample)
-    show(results)
-    if options.png is not None:
-        draw(results[0], options.png)
-    common.finish("tag-learning", options, facts, worst, results)
+main = runs.learning_command("tag-learning", __doc__, 8.5, 256, sample, show, draw)
 
 
 if __name__ == "__main__":
