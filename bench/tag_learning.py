@@ -23,6 +23,7 @@ runners.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -107,10 +108,8 @@ def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         run, policies = ev.load_policies(
             find_checkpoint(runners["run"], Path(folder)), torch.device("cpu")
         )
-    starts = {
-        "same start": run,
-        "random starts": run.merged({"env": {"random_starts": True}}),
-    }
+    moved = run.config.merged({"env": {"random_starts": True}})
+    starts = {"same start": run, "random starts": dataclasses.replace(run, config=moved)}
     pairings = {where: play(own, policies, options.episodes) for where, own in starts.items()}
     training = {
         side: {**result, "run": side} for side, result in (("tagger", taggers), ("runner", runners))
