@@ -9,6 +9,7 @@ is its last valid position.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +64,7 @@ def signs_of(
     return [Control(kind, position_m, lane, red, own_id) for lane in lanes or (-1,)]
 
 
-def motion_of(position_m: Floats, times_s: Floats) -> Floats:
+def motion_of(position_m: Floats, times_s: NDArray[np.floating[Any]]) -> Floats:
     """Return the velocities that follow from places, (n, 2); 0 for a single place."""
     if len(position_m) < 2:
         return np.zeros((len(position_m), 2))
