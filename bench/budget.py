@@ -46,8 +46,7 @@ CASES = {
             "train": {"horizon": 128, "update_epochs": 6, "minibatch_size": 256},
         },
     ),
-    "tag_continuous": runs.Run("tag_continuous", {}),
-    **{name: runs.RUNS[name] for name in ("tag_grid", "drive")},
+    **{name: runs.Run(name, {}) for name in ("tag_continuous", "tag_grid", "drive")},
 }
 PRODUCTS = (torch.ops.aten.mm.default, torch.ops.aten.addmm.default, torch.ops.aten.bmm.default)
 WARM_UP = 2  # Iterations, or calls, before the measured ones.
