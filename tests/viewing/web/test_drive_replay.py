@@ -328,6 +328,19 @@ def test_the_list_of_episodes(look: Any) -> None:
     assert step_of(page) == 0
 
 
+def test_an_episode_of_other_shapes_follows(browser: Browser, ride: Played, tmp_path: Path) -> None:
+    """Nothing of the agent that was chosen before is painted with the looks of the new episode."""
+    other = replay_of(play(get("cartpole"), {}, RandomActor(0)))
+    path = tmp_path / "replay.html"
+    path.write_text(replay_page([replay_of(ride), other], "two"))
+    page = browser.open(f"{path.as_uri()}#episode=1")
+    page.wait("document.querySelector('[data-ready=\"0\"]') !== null")
+    page.eval("void (location.hash = '#episode=2')")
+    page.wait("document.querySelector('[data-ready=\"1\"]') !== null")
+    assert page.errors == []
+    page.close()
+
+
 @pytest.mark.slow
 def test_roles_can_be_hidden(look: Any) -> None:
     page = look()

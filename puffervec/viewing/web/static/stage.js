@@ -34,6 +34,7 @@ class Stage {
 
     setScene(scene) {
         this.scene = scene;
+        this.chosen = null; // An agent belongs to its scene.
         this.painted = null;
         this.fit();
     }
