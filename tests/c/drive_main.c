@@ -109,7 +109,8 @@ int main(int argc, char** argv) {
             write_rows(out, type, &block, state);
         }
     }
-    type->close(&block);
+    if (type->close)
+        type->close(&block);
     void* const owned[] = {block.state,
                            block.records,
                            block.rows[0].observations,
