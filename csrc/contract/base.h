@@ -80,6 +80,7 @@
     !defined(__SANITIZE_THREAD__) && !defined(PV_NO_CLONES)
 #define PV_HAS_CLONES
 #define PV_CLONES __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
+#define PV_HAS_AVX512() __builtin_cpu_supports("x86-64-v4")
 #else
 #define PV_CLONES
 #endif

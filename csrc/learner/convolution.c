@@ -1,35 +1,16 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See convolution.h. As in set_encoder.c, fused multiply-adds are welcome, and vectors have 16
-// floats, which the compiler splits.
-#if defined(__clang__)
-#pragma clang fp contract(fast)
-#elif defined(__GNUC__)
-#pragma GCC optimize("fp-contract=fast")
-#endif
-
+// See convolution.h. Compiled twice: see lanes.h.
 #include "convolution.h"
 
-#include <string.h>
+#include "learner/lanes.h"
 
-#define LANES 16
-#define BLOCK 32 // output channels processed together
-#define TILE 8   // output positions, likewise
+#define BLOCK (2 * LANES)          // output channels processed together
+#define TILE (LANES == 16 ? 8 : 6) // output positions, likewise: their sums fit the registers
 
-typedef float f16 __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-
-#define CONV_INLINE static inline __attribute__((always_inline))
-
-#if defined(PV_HAS_CLONES)
-#define CONV_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define CONV_CLONES
-#endif
-
-CONV_INLINE f16 load(const float* from) {
-    return *(const f16*)(const void*)from;
-}
+LANES_DECLARE(pv_convolution_workspace);
+LANES_DECLARE(pv_convolve);
 
 // Sizes derived from those of a call, per group.
 typedef struct sizes {
@@ -55,7 +36,7 @@ static uint64_t packed_floats(const pv_convolution* s, const sizes* z) {
     return (uint64_t)s->groups * z->blocks * z->taps * BLOCK;
 }
 
-uint64_t pv_convolution_workspace(const pv_convolution* shape) {
+uint64_t AT_WIDTH(pv_convolution_workspace)(const pv_convolution* shape) {
     sizes z = sizes_of(shape);
     return packed_floats(shape, &z) +
            (z.padded ? (uint64_t)shape->in_channels * z.rows * z.columns : 0);
@@ -91,20 +72,20 @@ static void pad(const pv_convolution* s, const sizes* z, const float* image, flo
 
 // Computes the sums of TILE output positions, which begin at image + at[i], for one block of
 // channels.
-CONV_INLINE void tile(const pv_convolution* s,
-                      const sizes* z,
-                      const float* image,
-                      const uint32_t at[TILE],
-                      const float* packed,
-                      float sums[TILE][BLOCK]) {
-    f16 low[TILE] = {0}, high[TILE] = {0};
+LANES_INLINE void tile(const pv_convolution* s,
+                       const sizes* z,
+                       const float* image,
+                       const uint32_t at[TILE],
+                       const float* packed,
+                       float sums[TILE][BLOCK]) {
+    lanes_floats low[TILE] = {0}, high[TILE] = {0};
     for (uint32_t c = 0; c < z->in; c++) {
         for (uint32_t i = 0; i < s->kernel[0]; i++) {
             const float* row =
                 image + ((uint64_t)c * z->rows + (uint64_t)i * s->dilation[0]) * z->columns;
             for (uint32_t j = 0; j < s->kernel[1]; j++, packed += BLOCK) {
                 const float* tap = row + (uint64_t)j * s->dilation[1];
-                f16 first = load(packed), second = load(packed + LANES);
+                lanes_floats first = load(packed), second = load(packed + LANES);
                 for (uint32_t p = 0; p < TILE; p++) {
                     float x = tap[at[p]];
                     low[p] += x * first;
@@ -120,13 +101,13 @@ CONV_INLINE void tile(const pv_convolution* s,
 }
 
 // Computes one block of output channels of one image; `channels` of them exist.
-CONV_INLINE void block(const pv_convolution* s,
-                       const sizes* z,
-                       const float* image,
-                       const float* packed,
-                       const float* bias,
-                       uint32_t channels,
-                       float* out) {
+LANES_INLINE void block(const pv_convolution* s,
+                        const sizes* z,
+                        const float* image,
+                        const float* packed,
+                        const float* bias,
+                        uint32_t channels,
+                        float* out) {
     const uint32_t positions = s->out_height * s->out_width;
     for (uint32_t begin = 0; begin < positions; begin += TILE) {
         uint32_t at[TILE], count = positions - begin < TILE ? positions - begin : TILE;
@@ -144,13 +125,13 @@ CONV_INLINE void block(const pv_convolution* s,
     }
 }
 
-CONV_CLONES
-void pv_convolve(const pv_convolution* shape,
-                 const float* images,
-                 const float* weights,
-                 const float* bias,
-                 float* workspace,
-                 float* out) {
+LANES_KERNEL
+void AT_WIDTH(pv_convolve)(const pv_convolution* shape,
+                           const float* images,
+                           const float* weights,
+                           const float* bias,
+                           float* workspace,
+                           float* out) {
     const sizes z = sizes_of(shape);
     const uint64_t image_floats = (uint64_t)shape->in_channels * shape->height * shape->width;
     const uint64_t positions = (uint64_t)shape->out_height * shape->out_width;
@@ -174,3 +155,20 @@ void pv_convolve(const pv_convolution* shape,
         }
     }
 }
+
+#if !defined(WIDE)
+
+uint64_t pv_convolution_workspace(const pv_convolution* shape) {
+    return LANES_CHOOSE(pv_convolution_workspace)(shape);
+}
+
+void pv_convolve(const pv_convolution* shape,
+                 const float* images,
+                 const float* weights,
+                 const float* bias,
+                 float* workspace,
+                 float* out) {
+    LANES_CHOOSE(pv_convolve)(shape, images, weights, bias, workspace, out);
+}
+
+#endif

@@ -1,52 +1,26 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See set_encoder.h. Unlike in the envs, fused multiply-adds are welcome here: we do not promise
-// that a policy's arithmetic gives the same bytes on all machines. Everything is written in vectors
-// of 16 floats, which the compiler splits where registers are shorter.
-#if defined(__clang__)
-#pragma clang fp contract(fast)
-#elif defined(__GNUC__)
-#pragma GCC optimize("fp-contract=fast")
-#endif
-
+// See set_encoder.h. Compiled twice: see lanes.h.
 #include "set_encoder.h"
 
-#include <string.h>
+#include "learner/lanes.h"
 
 #define H PV_SET_HIDDEN
 #define C PV_SET_WIDTH
-#define LANES 16
-#define BLOCK 4 // objects processed together, so that each loaded weight is used four times
+#define BLOCK 4                    // objects processed together: each loaded weight is used 4 times
+#define TILE (LANES == 16 ? 4 : 2) // vectors of outputs whose sums fit the registers
 #define NOBODY 255
 
-typedef float f16 __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef int32_t i16 __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+LANES_DECLARE(pv_set_encode);
+LANES_DECLARE(pv_set_encode_grad);
 
-#define SET_INLINE static inline __attribute__((always_inline))
-
-#if defined(PV_HAS_CLONES)
-#define SET_CLONES \
-    __attribute__((target_clones("default", "arch=x86-64-v3", \
-                                 "arch=x86-64-v4"))) // v3 and v4 have fused multiply-add
-#else
-#define SET_CLONES
-#endif
-
-SET_INLINE f16 load(const float* from) {
-    return *(const f16*)(const void*)from;
-}
-
-SET_INLINE void store(float* to, f16 value) {
-    *(f16*)(void*)to = value;
-}
-
-SET_INLINE f16 relu(f16 value) {
-    return (f16)((i16)value & (value > 0.0f));
+LANES_INLINE lanes_floats relu(lanes_floats value) {
+    return (lanes_floats)((lanes_ints)value & (value > 0.0f));
 }
 
 // Copies object j of a row into floats. Returns whether the slot is filled.
-SET_INLINE int read_object(const pv_set_rows* rows, uint64_t row, uint32_t j, float* to) {
+LANES_INLINE int read_object(const pv_set_rows* rows, uint64_t row, uint32_t j, float* to) {
     const uint64_t at = row * rows->row_stride + (uint64_t)j * rows->features;
     uint32_t any = 0;
     for (uint32_t k = 0; k < rows->features; k++) {
@@ -61,12 +35,12 @@ SET_INLINE int read_object(const pv_set_rows* rows, uint64_t row, uint32_t j, fl
     return any != 0;
 }
 
-SET_INLINE void hidden_layer(const float* first,
-                             uint32_t features,
-                             const float* object,
-                             float* hidden) {
+LANES_INLINE void hidden_layer(const float* first,
+                               uint32_t features,
+                               const float* object,
+                               float* hidden) {
     for (uint32_t v = 0; v < H; v += LANES) {
-        f16 sum = load(first + features * H + v);
+        lanes_floats sum = load(first + features * H + v);
         for (uint32_t k = 0; k < features; k++)
             sum += object[k] * load(first + k * H + v);
         store(hidden + v, relu(sum));
@@ -74,16 +48,16 @@ SET_INLINE void hidden_layer(const float* first,
 }
 
 // Computes the hidden layer of BLOCK objects in parallel: their sums do not wait for each other.
-SET_INLINE void hidden_block(const float* first,
-                             uint32_t features,
-                             float objects[BLOCK][PV_SET_MOST_FEATURES + 1],
-                             float hidden[BLOCK][H]) {
+LANES_INLINE void hidden_block(const float* first,
+                               uint32_t features,
+                               float objects[BLOCK][PV_SET_MOST_FEATURES + 1],
+                               float hidden[BLOCK][H]) {
     for (uint32_t v = 0; v < H; v += LANES) {
-        f16 sums[BLOCK];
+        lanes_floats sums[BLOCK];
         for (uint32_t o = 0; o < BLOCK; o++)
             sums[o] = load(first + features * H + v);
         for (uint32_t k = 0; k < features; k++) {
-            f16 weight = load(first + k * H + v);
+            lanes_floats weight = load(first + k * H + v);
             for (uint32_t o = 0; o < BLOCK; o++)
                 sums[o] += objects[o][k] * weight;
         }
@@ -92,39 +66,52 @@ SET_INLINE void hidden_block(const float* first,
     }
 }
 
-// Folds BLOCK objects into the running maximum of one row.
-SET_INLINE void fold(float hidden[BLOCK][H],
-                     const int32_t numbers[BLOCK],
-                     const float* second,
-                     float* best,
-                     int32_t* winner) {
-    f16 sums[BLOCK][C / LANES] = {0};
+// Folds TILE vectors of the outputs of BLOCK objects, from column c on, into the running maximum of
+// one row.
+LANES_INLINE void fold_tile(float hidden[BLOCK][H],
+                            const int32_t numbers[BLOCK],
+                            const float* second,
+                            uint32_t c,
+                            float* best,
+                            int32_t* winner) {
+    lanes_floats sums[BLOCK][TILE] = {0};
     for (uint32_t i = 0; i < H; i++) {
-        for (uint32_t v = 0; v < C / LANES; v++) {
-            f16 weight = load(second + i * C + v * LANES);
+        for (uint32_t v = 0; v < TILE; v++) {
+            lanes_floats weight = load(second + i * C + c + v * LANES);
             for (uint32_t o = 0; o < BLOCK; o++)
                 sums[o][v] += hidden[o][i] * weight;
         }
     }
-    for (uint32_t v = 0; v < C / LANES; v++) {
-        f16 top = load(best + v * LANES);
-        i16 who = *(const i16*)(const void*)(winner + v * LANES);
+    for (uint32_t v = 0; v < TILE; v++) {
+        const uint32_t at = c + v * LANES;
+        lanes_floats top = load(best + at);
+        lanes_ints who = *(const lanes_ints*)(const void*)(winner + at);
         for (uint32_t o = 0; o < BLOCK; o++) {
-            i16 higher = sums[o][v] > top;
-            top = (f16)(((i16)sums[o][v] & higher) | ((i16)top & ~higher));
+            lanes_ints higher = sums[o][v] > top;
+            top = (lanes_floats)(((lanes_ints)sums[o][v] & higher) | ((lanes_ints)top & ~higher));
             who = (numbers[o] & higher) | (who & ~higher);
         }
-        store(best + v * LANES, top);
-        *(i16*)(void*)(winner + v * LANES) = who;
+        store(best + at, top);
+        *(lanes_ints*)(void*)(winner + at) = who;
     }
 }
 
-SET_CLONES
-void pv_set_encode(const pv_set_rows* rows,
-                   const float* first,
-                   const float* second,
-                   float* out,
-                   uint8_t* winners) {
+// Folds BLOCK objects into the running maximum of one row.
+LANES_INLINE void fold(float hidden[BLOCK][H],
+                       const int32_t numbers[BLOCK],
+                       const float* second,
+                       float* best,
+                       int32_t* winner) {
+    for (uint32_t c = 0; c < C; c += TILE * LANES)
+        fold_tile(hidden, numbers, second, c, best, winner);
+}
+
+LANES_KERNEL
+void AT_WIDTH(pv_set_encode)(const pv_set_rows* rows,
+                             const float* first,
+                             const float* second,
+                             float* out,
+                             uint8_t* winners) {
     float hidden[BLOCK][H] __attribute__((aligned(64))) = {{0}};
     float objects[BLOCK][PV_SET_MOST_FEATURES + 1] = {{0}};
     for (uint64_t row = 0; row < rows->count; row++) {
@@ -156,14 +143,14 @@ void pv_set_encode(const pv_set_rows* rows,
     }
 }
 
-SET_CLONES
-void pv_set_encode_grad(const pv_set_rows* rows,
-                        const float* first,
-                        const float* second,
-                        const float* out_grad,
-                        const uint8_t* winners,
-                        float* first_grad,
-                        float* second_grad) {
+LANES_KERNEL
+void AT_WIDTH(pv_set_encode_grad)(const pv_set_rows* rows,
+                                  const float* first,
+                                  const float* second,
+                                  const float* out_grad,
+                                  const uint8_t* winners,
+                                  float* first_grad,
+                                  float* second_grad) {
     float objects[PV_SET_MOST_OBJECTS][PV_SET_MOST_FEATURES + 1];
     float hidden[PV_SET_MOST_OBJECTS][H], hidden_grad[PV_SET_MOST_OBJECTS][H];
     for (uint64_t row = 0; row < rows->count; row++) {
@@ -189,7 +176,8 @@ void pv_set_encode_grad(const pv_set_rows* rows,
         for (; known; known &= known - 1) {
             const uint32_t j = (uint32_t)__builtin_ctzll(known);
             for (uint32_t v = 0; v < H; v += LANES) {
-                f16 grad = (f16)((i16)load(hidden_grad[j] + v) & (load(hidden[j] + v) > 0.0f));
+                lanes_floats grad = (lanes_floats)((lanes_ints)load(hidden_grad[j] + v) &
+                                                   (load(hidden[j] + v) > 0.0f));
                 for (uint32_t k = 0; k < rows->features; k++) {
                     store(first_grad + k * H + v,
                           load(first_grad + k * H + v) + objects[j][k] * grad);
@@ -200,3 +188,26 @@ void pv_set_encode_grad(const pv_set_rows* rows,
         }
     }
 }
+
+#if !defined(WIDE)
+
+void pv_set_encode(const pv_set_rows* rows,
+                   const float* first,
+                   const float* second,
+                   float* out,
+                   uint8_t* winners) {
+    LANES_CHOOSE(pv_set_encode)(rows, first, second, out, winners);
+}
+
+void pv_set_encode_grad(const pv_set_rows* rows,
+                        const float* first,
+                        const float* second,
+                        const float* out_grad,
+                        const uint8_t* winners,
+                        float* first_grad,
+                        float* second_grad) {
+    LANES_CHOOSE(pv_set_encode_grad)
+    (rows, first, second, out_grad, winners, first_grad, second_grad);
+}
+
+#endif

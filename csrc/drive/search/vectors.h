@@ -27,7 +27,6 @@
 
 #if defined(PV_HAS_CLONES)
 #include <immintrin.h>
-#define HAS_AVX512() __builtin_cpu_supports("x86-64-v4")
 #define FOR_AVX512 __attribute__((target("arch=x86-64-v4"))) static inline
 #endif
 
@@ -174,7 +173,7 @@ FOR_AVX512 uint32_t keep_up_to_avx512(float* square,
 PV_INLINE uint32_t
 list_up_to(const void* keys, const uint32_t* vectors, uint32_t count, int32_t limit, uint32_t* to) {
 #if defined(PV_HAS_CLONES)
-    if (HAS_AVX512())
+    if (PV_HAS_AVX512())
         return list_up_to_avx512(keys, vectors, count, limit, to);
 #endif
     uint32_t listed = 0;
@@ -191,7 +190,7 @@ list_up_to(const void* keys, const uint32_t* vectors, uint32_t count, int32_t li
 // `count` vectors of 16, and writes where they were to `index`. Returns how many there are.
 PV_INLINE uint32_t keep_up_to(float* square, uint32_t count, int32_t limit, uint32_t* index) {
 #if defined(PV_HAS_CLONES)
-    if (HAS_AVX512())
+    if (PV_HAS_AVX512())
         return keep_up_to_avx512(square, count, limit, index);
 #endif
     const uint32_t kept = list_up_to(square, NULL, count, limit, index);
@@ -325,7 +324,7 @@ PV_INLINE void write_row_entries(const frame_change* how,
     const uint32_t whole = count < most ? count : most - 1; // entries that are stored as 8 floats
     uint32_t done = 0;
 #if defined(PV_HAS_CLONES)
-    if (columns == COLUMNS_7 && HAS_AVX512())
+    if (columns == COLUMNS_7 && PV_HAS_AVX512())
         done = write_row_entries_avx512(how, from, whole, out);
 #endif
 #pragma GCC unroll 4
