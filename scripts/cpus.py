@@ -37,7 +37,7 @@ OPTIONS = (
     "--dist",
     "worksteal",
     "-m",
-    "not slow and not gpu",
+    "cpus or not slow and not gpu",
 )
 
 

@@ -91,6 +91,7 @@ def test_scenes_of_this_version_stay_what_they_are() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.cpus
 @pytest.mark.parametrize("name", digests.NAMES)
 def test_families_of_this_version_stay_what_they_are(name: str) -> None:
     """`make cpus` runs this with the kernels of other CPUs. A new version of the families, of
