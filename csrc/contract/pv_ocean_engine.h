@@ -36,17 +36,22 @@ typedef struct ocean_slot {
     uint64_t seed, drawn;   // for adapters with another generator: numbers drawn since the seed
     uint64_t episode;
     int64_t task;
+    uint32_t made; // 1: between ocean_make and OCEAN_CLOSE
+} ocean_slot;
+
+// What each turn reads of an env: apart from the slots, so that a turn touches few cache lines.
+typedef struct ocean_count {
     uint32_t steps;       // of this episode
     uint32_t over;        // 1: the env has reset itself, and the next turn is its reset row
-    uint32_t made;        // 1: between ocean_make and OCEAN_CLOSE
     float episode_return; // of this episode, over all agents
-} ocean_slot;
+} ocean_count;
 
 // The start of a block's state, which the arrays follow.
 typedef struct ocean_head {
     ocean_sizes sizes;
     OCEAN_ENV* envs;           // (E,)
     ocean_slot* slots;         // (E,)
+    ocean_count* counts;       // (E,)
     OCEAN_ACTION* actions;     // (E, agents, dims)
     float* rewards;            // (E, agents); NULL: the env writes into rows->rewards
     OCEAN_TERMINAL* terminals; // (E, agents); NULL: it writes into rows->terminals
@@ -106,6 +111,7 @@ static uint64_t ocean_lay_out(const pv_context* context, uint64_t envs, ocean_he
     uint64_t end = sizeof(ocean_head);
     const uint64_t env_at = ocean_place(&end, envs, sizeof(OCEAN_ENV));
     const uint64_t slot_at = ocean_place(&end, envs, sizeof(ocean_slot));
+    const uint64_t count_at = ocean_place(&end, envs, sizeof(ocean_count));
     const uint64_t action_at = ocean_place(&end, agents * sizes.dims, sizeof(OCEAN_ACTION));
     const int own_terminals = !OCEAN_BYTE_TERMINALS || sizes.keeps;
     const uint64_t reward_at = ocean_place(&end, sizes.keeps ? agents : 0, sizeof(float));
@@ -117,6 +123,7 @@ static uint64_t ocean_lay_out(const pv_context* context, uint64_t envs, ocean_he
         head->sizes = sizes;
         head->envs = (OCEAN_ENV*)(void*)(start + env_at);
         head->slots = (ocean_slot*)(void*)(start + slot_at);
+        head->counts = (ocean_count*)(void*)(start + count_at);
         head->actions = (OCEAN_ACTION*)(void*)(start + action_at);
         head->rewards = sizes.keeps ? (float*)(void*)(start + reward_at) : NULL;
         head->terminals = own_terminals ? (OCEAN_TERMINAL*)(void*)(start + terminal_at) : NULL;
@@ -270,11 +277,9 @@ static void ocean_show(pv_block* block, uint32_t index) {
 }
 
 static void ocean_begin_episode(pv_block* block, uint32_t index) {
-    ocean_slot* slot = &ocean_head_of(block)->slots[index];
-    slot->task = block->tasks[index];
-    slot->steps = 0;
-    slot->over = 0;
-    slot->episode_return = 0.0f;
+    ocean_head* head = ocean_head_of(block);
+    head->slots[index].task = block->tasks[index];
+    memset(&head->counts[index], 0, sizeof head->counts[index]);
 }
 
 static void ocean_reset_env(pv_block* block, uint32_t index, const uint64_t* seeds) {
@@ -351,6 +356,7 @@ static void ocean_take_actions(pv_block* block) {
 // Leaves the log of the episodes that ended in this step as a record, and clears it.
 static void ocean_leave_record(pv_block* block, uint32_t index) {
     const ocean_slot* slot = &ocean_head_of(block)->slots[index];
+    const ocean_count* count = &ocean_head_of(block)->counts[index];
     Log* log = &ocean_head_of(block)->envs[index].log;
     const float episodes = log->n;
     pv_record* record = pv_block_record(block, index);
@@ -363,8 +369,8 @@ static void ocean_leave_record(pv_block* block, uint32_t index) {
         memcpy(&means, sums, sizeof sums);
         record->episode = slot->episode;
         record->task = slot->task;
-        record->length = slot->steps;
-        record->episode_return = slot->episode_return;
+        record->length = count->steps;
+        record->episode_return = count->episode_return;
         ocean_read_log(block, &means, record->values);
         const uint32_t last = block->spec->record_count - 1;
         record->values[last] = episodes;
@@ -378,34 +384,46 @@ static void ocean_leave_record(pv_block* block, uint32_t index) {
     memset(log, 0, sizeof *log);
 }
 
-// Shows what an env's step has left: rewards, ends, observations, its log. Or its reset row, whose
+// Shows the rewards and ends that the envs have written, of all envs at once.
+static void ocean_show_flags(pv_block* block) {
+    const ocean_head* head = ocean_head_of(block);
+    const pv_rows* rows = &block->rows[0];
+    const uint64_t count = (uint64_t)block->env_count * head->sizes.agents;
+    uint8_t* restrict shown = rows->terminals;
+    if (head->rewards)
+        memcpy(rows->rewards, head->rewards, count * sizeof(float));
+    if (head->terminals) {
+        const OCEAN_TERMINAL* restrict terminals = head->terminals;
+        for (uint64_t i = 0; i < count; i++)
+            shown[i] = terminals[i] != 0;
+    } else {
+        for (uint64_t i = 0; i < count; i++)
+            shown[i] = shown[i] != 0;
+    }
+}
+
+// Shows what else an env's step has left: its end, observations, log. Or its reset row, whose
 // observations it wrote in the last turn.
 static void ocean_show_step(pv_block* block, uint32_t index) {
     ocean_head* head = ocean_head_of(block);
-    ocean_slot* slot = &head->slots[index];
+    ocean_count* count = &head->counts[index];
     const pv_rows* rows = &block->rows[0];
     const uint64_t agents = head->sizes.agents, first = index * agents;
-    if (slot->over) {
-        slot->episode++;
+    if (count->over) {
+        head->slots[index].episode++;
         ocean_begin_episode(block, index);
         ocean_clear_rows(block, index);
         return;
     }
-    slot->steps++;
-    const float* rewards = head->rewards ? head->rewards : rows->rewards;
-    const OCEAN_TERMINAL* terminals =
-        head->terminals ? head->terminals : (OCEAN_TERMINAL*)(void*)rows->terminals;
+    count->steps++;
     uint64_t ended = 0;
-    float sum = slot->episode_return;
+    float sum = count->episode_return;
     for (uint64_t row = first; row < first + agents; row++) {
-        const uint8_t end = terminals[row] != 0;
-        rows->rewards[row] = rewards[row];
-        rows->terminals[row] = end;
-        ended += end;
-        sum += rewards[row];
+        ended += rows->terminals[row];
+        sum += rows->rewards[row];
     }
-    slot->episode_return = sum;
-    slot->over = ended == agents;
+    count->episode_return = sum;
+    count->over = ended == agents;
     if (head->envs[index].log.n > 0) {
         pv_block_at(block, index);
         ocean_leave_record(block, index);
@@ -424,14 +442,21 @@ static void ocean_step_all(pv_block* block, const uint8_t* mask, const uint64_t*
         memset(rows.rewards, 0, count * sizeof(float));
         memset(rows.terminals, 0, count * sizeof(OCEAN_TERMINAL));
     }
-    // Two loops: little stands between the steps of two envs, so a processor can overlap them.
-    for (uint32_t env = 0; env < block->env_count; env++) {
-        if (head->slots[env].over)
+    // Two loops, and what the first one reads is in local variables, which no write of an env can
+    // change: the fewer instructions stand between two steps, the more a CPU overlaps them.
+    OCEAN_ENV* const envs = head->envs;
+    ocean_slot* const slots = head->slots;
+    const ocean_count* const counts = head->counts;
+    volatile uint32_t* const running = block->error_env;
+    const uint32_t env_count = block->env_count, first_env = block->first_env;
+    for (uint32_t env = 0; env < env_count; env++) {
+        if (counts[env].over)
             continue;
-        pv_block_at(block, env);
-        pv_ocean_stream = &head->slots[env].random;
-        OCEAN_STEP(block, &head->envs[env], env);
+        *running = first_env + env; // pv_block_at
+        pv_ocean_stream = &slots[env].random;
+        OCEAN_STEP(block, &envs[env], env);
     }
+    ocean_show_flags(block);
     for (uint32_t env = 0; env < block->env_count; env++)
         ocean_show_step(block, env);
 }
@@ -458,9 +483,10 @@ static int ocean_load(pv_block* block, uint32_t env, const uint8_t* in) {
 }
 
 static int ocean_peek(pv_block* block, uint32_t env, uint8_t* out) {
-    const ocean_slot* slot = &ocean_head_of(block)->slots[env];
-    memcpy(out, &slot->episode, sizeof slot->episode);
-    memcpy(out + sizeof slot->episode, &slot->steps, sizeof slot->steps);
+    const ocean_head* head = ocean_head_of(block);
+    const uint64_t episode = head->slots[env].episode;
+    memcpy(out, &episode, sizeof episode);
+    memcpy(out + sizeof episode, &head->counts[env].steps, sizeof(uint32_t));
     return PV_OK;
 }
 
