@@ -10,7 +10,7 @@ environment:
     PUFFERVEC_NATIVE=1          -march=native: not portable, results may differ from other builds
     PUFFERVEC_OPT=-O0           optimization level (default -O3)
 
-Two switches make a module of their own beside the normal one, which stays as it is;
+Two switches build a separate module next to the normal one, which is left unchanged;
 PUFFERVEC_BUILD=debug or =sanitize makes puffervec import it (puffervec/_ffi.py):
 
     PUFFERVEC_DEBUG=1           assertions, guard zones around rows (core/guard.h), libc's checks,

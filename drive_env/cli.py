@@ -397,7 +397,7 @@ def convert(options: argparse.Namespace) -> int:
 
 
 def _sum_counts(counters: Iterable[Counter[str]]) -> dict[str, tuple[int, int]]:
-    """Return by name the sum of its counts, and the number of counters that contain it."""
+    """Return, for each name, the sum of its counts and the number of counters that contain it."""
     sums: dict[str, tuple[int, int]] = {}
     for counter in counters:
         for name, count in counter.items():

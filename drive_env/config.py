@@ -215,8 +215,8 @@ class DriveConfig:
     that early arrival gains nothing.
     """
     reward_yield: float = 0.0
-    """Reward for entering a place where ways meet less than 3 s before a body that goes first
-    there, each time.
+    """Reward for entering an area where paths meet less than 3 s before another body that has the
+    right of way there, each time.
     """
     unknown_speed_limit_mps: float = 0.0
     """Speed limit of lanes for which the scene has none; 0: no limit."""
@@ -273,8 +273,9 @@ class DriveConfig:
     lines. -1: the preset's value; driver: 4.
     """
     conflicts: int = 0
-    """Number of nearest places that an agent observes where its way meets that of another car,
-    cyclist or pedestrian, with the times of both and who goes first; 0 for none.
+    """Number of nearest conflicts that an agent observes: places where its path meets that of
+    another car, cyclist or pedestrian, with both arrival times and who has the right of way; 0 for
+    none.
     """
     lidar_rays: int = 0
     """Rays that measure the distance to the next road edge or object, and its kind; 0 for none."""
@@ -324,7 +325,7 @@ class DriveConfig:
     evaluations.
     """
     traffic_log: float = 0.0
-    """Share of the vehicles that could be agents but follow their log; drawn likewise."""
+    """Share of the vehicles that could be agents but follow their log, drawn in the same way."""
     traffic_kinds: str = field(default="", metadata={"python": True})
     """Kinds of drivers of the vehicles that IDM drives (traffic_idm, others=idm), with weights, as
     "plain=2 hasty=1 timid=1". Each vehicle draws its kind and its own numbers for each episode.
@@ -378,9 +379,9 @@ class DriveConfig:
     """
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
     """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others;
-    "streets", "streets:N" and "held-out-streets": likewise, as large as real ones; a folder of
-    scene files, a file, or a text file (.txt) that lists some; or several, as "A,B" or, with
-    weights, "A=3,B=1".
+    "streets", "streets:N" and "held-out-streets": the same with scenes as large as real ones; a
+    folder of scene files, a file, or a text file (.txt) that lists some; or several, as "A,B" or,
+    with weights, "A=3,B=1".
     """
     split: Literal["all", "train", "validation", "test"] = field(
         default="all", metadata={"python": True}
@@ -398,9 +399,9 @@ class DriveConfig:
     rules: Literal["none", "gpudrive", "pufferdrive", "nuplan"] = field(
         default="none", metadata={"python": True, "implies": RULES}
     )
-    """Benchmark whose rules count. gpudrive, pufferdrive, nuplan: set who is driven, the dynamics,
-    the length of episodes, the boxes, and what goals and contacts do, as they have it; settings
-    that are given with it win. docs/comparison.md lists the values.
+    """Benchmark whose rules apply. gpudrive, pufferdrive, nuplan: set agents, dynamics, length of
+    episodes, size of boxes, and the consequences of goals and contacts as that benchmark does;
+    settings that are passed as well take precedence. docs/comparison.md lists the values.
     """
 
     placements: int = field(default=0, metadata={"python": True})

@@ -82,7 +82,7 @@ class Rules:
     Attributes:
         layout: layout of .bin files.
         settings: settings of .pvs files.
-        frames: of the windows into which longer scenes are cut; 0: they are not cut.
+        frames: number of frames of the windows into which longer scenes are cut; 0: do not cut.
     """
 
     format: str

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Fetches public sets of scenes from the Hugging Face Hub and unpacks their archives.
+"""Fetch public sets of scenes from the Hugging Face Hub and unpack their archives.
 
 Needs the extra `scenes`. Runs in the command `puffer-scenes`. Files that were fetched before are
 not fetched again, and interrupted downloads are resumed (huggingface_hub does both). From an
@@ -47,7 +47,7 @@ ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 @dataclass(frozen=True)
 class Unpacked:
-    """Counts of an archive's members by what was done with them.
+    """Numbers of an archive's members that were unpacked, skipped and refused.
 
     Attributes:
         refused: names of members that would lie elsewhere, are links, or are too large.
@@ -166,7 +166,7 @@ def unpack(archive: Path, folder: Path) -> Unpacked:
 
 
 def _below(folder: Path, name: str) -> Path | None:
-    """Return where a member goes; None if its name is empty or leads out of the folder."""
+    """Return the path at which to unpack a member; None if that is not inside the folder."""
     parts = PurePosixPath(name).parts
     odd = any(part in ("..", "/") or "\0" in part or "\\" in part for part in parts)
     return (

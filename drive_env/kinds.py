@@ -19,7 +19,7 @@ NUMBERS = ("speed", "headway", "gap", "acceleration", "braking", "unseen", "late
 
 
 def kinds() -> dict[str, dict[str, tuple[float, float]]]:
-    """Return the range, lowest and highest, of each of NUMBERS, by kind."""
+    """Return, for each kind, the lowest and the highest value of each of NUMBERS."""
     count = ffi.new("uint32_t*")
     listed = lib.pv_drive_kinds(count)
     return {

@@ -239,7 +239,7 @@ def set_path(identities: Any, settings: CompileSettings, frames: int = 0) -> Pat
     """Return the path of a set of these scenes in the cache.
 
     Args:
-        frames: of the windows into which they are cut; 0: they are not cut.
+        frames: number of frames of the windows into which they are cut; 0: do not cut.
     """
     if frames:
         identities = ["windows", frames, identities]

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """The rules of other benchmarks of driving, as settings of the env.
 
-`rules=NAME` sets all settings of a benchmark at once. docs/comparison.md gives the reasons, lays
-published results beside ours, and says what still differs. Imports nothing of the project.
+`rules=NAME` sets all settings of a benchmark at once. docs/comparison.md gives the reasons,
+compares published results with ours, and lists what still differs. Imports no other module of the
+project.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Placing:
     Attributes:
         count: scenes of each map.
         per_km: vehicles per km of lane.
-        seed: of the draws.
+        seed: seed of the draws.
     """
 
     count: int
@@ -472,7 +472,7 @@ def load_file(
 
 
 class ReplacedError(SceneError):
-    """A scene file is not the one that was there when its folder was listed."""
+    """A scene file has changed since its folder was listed."""
 
 
 def _replaced_error(path: Path) -> ReplacedError:

@@ -3,7 +3,7 @@
 """The compiled core: `ffi` and `lib` as cffi made them from csrc/ (see csrc/build_ffi.py).
 
 PUFFERVEC_BUILD=debug or =sanitize in the environment selects another build, for tests. A core that
-was built from other sources than those beside it raises ImportError, since it may lack what Python
+was built from other sources than those next to it raises ImportError, since it may lack what Python
 calls. Workers do not check the sources, which may have been edited since; they compare their core
 with the learner's (worker_main.py).
 """
@@ -89,7 +89,7 @@ def _source_check(folder: Path) -> int:
 
 
 def _wheel_check() -> int | None:
-    """Return the checksum that setup.py put beside the headers of a wheel."""
+    """Return the checksum that setup.py stored next to the headers of a wheel."""
     try:
         return int((PACKAGE / "include" / "sources.crc32").read_text(), 16)
     except (OSError, ValueError):

@@ -145,9 +145,9 @@ class EnvMismatchError(PuffervecError, AssertionError):
     Attributes:
         field: what differs, such as "rewards" or "observations.x".
         env: index of the env.
-        seed: of the first reset.
-        step: of the difference; step 0 is a reset.
-        actions: of that step, one row per agent; None at a reset.
+        seed: seed of the first reset.
+        step: step of the difference; step 0 is a reset.
+        actions: actions of that step, one row per agent; None at a reset.
         before: the state before the step, by name, as `poke` takes it.
     """
 

@@ -64,15 +64,16 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
 
     Args:
         env: a name from `puffervec.envs`, or a NativeEnv.
-        settings: of the env: a mapping, or its config dataclass.
+        settings: settings of the env: a mapping, or its config dataclass.
         render_mode: None, or "rgb_array" where the env has a renderer (`metadata["render_modes"]`).
 
     Attributes:
         possible_agents: all agent names, fixed: "tagger_0", ..., "runner_0" for tag_grid,
             "agent_0", ... for drive; for other envs the singular of the group's name and a number.
-        agents: those that act in the next step, in the order of possible_agents.
-        state_space: of `state()`. episodes: structured array, what the C env recorded of episodes
-        that ended in the last step.
+        agents: the agents that act in the next step, in the order of possible_agents.
+        state_space: space of `state()`.
+        episodes: structured array, the records of the C env for episodes that ended in the last
+            step.
         vec: the vector env beneath (one env, backend serial), for `peek`, `counters`, `save` and
             `load`.
 
@@ -181,8 +182,8 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
         """Begin an episode.
 
         Args:
-            seed: of the env. None: a random one at the first reset; later the env keeps its seed
-            and begins its next episode.
+            seed: the env's seed. None: a random one at the first reset; later the env keeps its
+                seed and begins its next episode.
             options: {"task": i}, see the class.
 
         Returns:
@@ -327,7 +328,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
                 found[agents.names[i]] = {} if allowed is None else {"action_mask": allowed[i]}
         return found
 
-    # ---- beside the loop -------------------------------------------------------------------------
+    # ---- outside the loop ------------------------------------------------------------------------
 
     def state(self) -> np.ndarray:
         """Return the whole env's state as one (n,) float64 vector.
@@ -368,7 +369,8 @@ def parallel_env(
     Args:
         name: "tag_grid", "drive", another name from `puffervec.envs`, or a NativeEnv.
         render_mode: None, or "rgb_array" where the env has pictures (drive, tag_grid, cartpole).
-        settings: of the env, as in its config dataclass (checked there; unknown ones raise).
+        settings: the env's settings, as in its config dataclass (checked there; unknown ones
+            raise).
 
     Raises:
         ConfigError: see ParallelEnv.

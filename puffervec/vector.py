@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffervec.vector`: PufferLib's vector names, and VectorEnv.
+"""Provide PufferLib's vector API under `puffervec.vector`, and VectorEnv.
 
-They are make, Serial, Multiprocessing, reset, step, autotune and others.
+The names are make, Serial, Multiprocessing, reset, step, autotune and others.
 """
 
 from puffervec.compat.pufferlib.vector import *  # noqa: F403

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Makes an env type of puffervec from an env of PufferLib 3.0, 4.0 or 5.0 that nobody has written
-// glue for: puffervec/wings/ocean/compiling.py generates a file that includes the env, on the
-// headers of ocean/ instead of PufferLib's, and then this one. It defines OCEAN_NAME,
+// Makes an env type of puffervec from an env of PufferLib 3.0, 4.0 or 5.0 without hand-written glue
+// code: puffervec/wings/ocean/compiling.py generates a file that includes the env, compiled with
+// the headers of ocean/ instead of PufferLib's, and then this file. It defines OCEAN_NAME,
 // OCEAN_GENERATION (3, 4 or 5) and OCEAN_FOLDER, and if needed:
 //
 //     OCEAN_HAS_RNG   the env's struct has a member rng

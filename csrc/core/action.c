@@ -62,12 +62,12 @@ PV_INTEGERS(PV_WRITE_ONES)
 #undef PV_WRITE_ONES
 #undef PV_WRITE_ONE
 
-// With several dims, a run of rows has a table of what each of its entries may be, so that one loop
-// without a modulo works for any number of dims.
+// With several dims, entries are processed in runs of whole rows. A table holds the number of
+// choices of each entry of a run, so that one loop without a modulo works for any number of dims.
 enum { RUN = 64 };
 
 typedef struct choices {
-    uint32_t length; // of a run: rows as a whole, at most RUN entries
+    uint32_t length; // entries per run, whole rows, at most RUN
     uint32_t size[RUN];
 } choices;
 

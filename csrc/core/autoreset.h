@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Same-step autoreset around env types that only know next-step: what a worker does after their
-// step. Types whose rows restart one by one set PV_OWN_AUTORESET and do it themselves.
+// Same-step autoreset for env types that only implement next-step autoreset: the work of a worker
+// before and after their step. Types whose rows restart one by one set PV_OWN_AUTORESET and handle
+// it themselves.
 #pragma once
 
 #include "contract/env.h"
@@ -11,8 +12,8 @@
 // the reset must not lose.
 uint64_t pv_autoreset_scratch(const pv_block* block);
 // Before a step: clears the flags of the last turn. An env type may write flags only where an
-// episode ends and leave it to its reset to clear them, but pv_autoreset_finished puts those of the
-// last step over the reset's.
+// episode ends and rely on its reset to clear them, but pv_autoreset_finished overwrites the flags
+// of the reset with those of the last step.
 void pv_autoreset_begin(const pv_block* block);
 // After a step, for envs [first, first + count): keeps the last observations of rows that are done
 // in final_observations, and resets the envs that this step finished, in the same turn; their

@@ -129,7 +129,7 @@ static uint8_t* make_copy(
     return copy->memory + copy->zone;
 }
 
-// Points a group's rows at copies. Returns 0 if memory is short.
+// Points a group's rows at copies. Returns 0 if memory runs out.
 static int copy_group(pv_copy* copies, const pv_group_spec* group, pv_rows* rows) {
     uint64_t n = rows->count;
     int kept = rows->final_observations != NULL, masked = rows->action_masks != NULL;

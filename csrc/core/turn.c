@@ -90,8 +90,8 @@ int pv_turn_recv(pv_slab* slab,
     uint32_t end = workers.first_env + workers.env_count;
     if (last_worker < end)
         end = last_worker + 1;
-    // The last worker got its command last: where cores are short it answers last, and one sleep
-    // is enough for all.
+    // The last worker got its command last. With few cores it usually answers last, so that one
+    // sleep is enough for all workers.
     for (uint32_t w = end; w > workers.first_env; w--) {
         int result = pv_turn_recv_one(slab, w - 1, half, waiter, slice_ns, resume);
         if (result < 0)
@@ -101,8 +101,7 @@ int pv_turn_recv(pv_slab* slab,
     return pv_turn_flags(slab, half, waiter);
 }
 
-// Collects the workers of `half` that are not done yet behind watches[count]. Returns the new
-// count.
+// Appends the workers of `half` that are not done yet to `watches`. Returns the new count.
 static int watch_half(const pv_slab* slab, uint32_t half, pv_watch* watches, int count) {
     pv_span workers = pv_slab_workers(slab, half);
     for (uint32_t w = workers.first_env; w < workers.first_env + workers.env_count; w++) {

@@ -53,8 +53,8 @@ static void fill_history(const pv_context* context, covid_table* table) {
     }
 }
 
-// Computes the daily production of a worker, and the most that each state can produce: nobody is
-// infected or dead, and its stringency has never changed. [T], economic model.
+// Computes the daily production of a worker, and the most that each state can produce: with no one
+// infected or dead, and with a stringency that has never changed. [T], economic model.
 static void fill_production(covid_table* table, double most[COVID_STATES]) {
     const covid_numbers* n = &table->numbers;
     const double usual = covid_log(2.0); // softplus of no change

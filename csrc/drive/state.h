@@ -7,11 +7,11 @@
 //
 //   env: | drive_env | drive_slot[slots]
 //        | x[A] y[A] ...                    one array per field of DRIVE_AGENT_FIELDS
-//        | DRIVE_JUDGED_FIELDS              likewise; these and the next three only if needed
+//        | DRIVE_JUDGED_FIELDS              the same; these and the next three only if needed
 //        | weights[A][DRIVE_REWARD_COUNT]
-//        | DRIVE_MOTION_FIELDS              likewise
+//        | DRIVE_MOTION_FIELDS              the same
 //        | played[A][axes]
-//        | DRIVE_FOLLOWER_FIELDS            likewise, for all followers; only if there are any
+//        | DRIVE_FOLLOWER_FIELDS            the same for all followers; only if there are any
 //
 // Parts start on 64 bytes.
 //
@@ -35,11 +35,11 @@
 #define DRIVE_COLLIDED 2u // touches an object
 #define DRIVE_OFFROAD 4u  // touches a road edge, or crossed one in this step
 #define DRIVE_REACHED 8u  // reached its goal in this episode
-#define DRIVE_SCORED 16u  // ... without a contact or departure until then
+#define DRIVE_SCORED 16u  // ... without an earlier contact or departure
 #define DRIVE_BLANK 32u   // done, and its observation row is zeros already
-#define DRIVE_ALONE 64u   // has respawned: neither observes nor touches other agents, nor they it
+#define DRIVE_ALONE 64u   // has respawned: it and the other agents ignore each other
 #define DRIVE_NO_GOAL \
-    128u // starts at its goal, which it can then never reach: it would do so without driving
+    128u // starts at its goal: does not count as reaching it, since it has not driven
 #define DRIVE_ENDED (7u << DRIVE_END_SHIFT) // how its row has ended, in this step or an earlier one
 #define DRIVE_END_SHIFT 8
 #define DRIVE_BY_IDM \
@@ -49,10 +49,10 @@
 #define DRIVE_AGAIN_SHIFT 16 // above: how often it reached its goal after the first time
 
 // How a row ends.
-#define DRIVE_END_GONE 1u  // terminal, and the agent is gone with the next step
+#define DRIVE_END_GONE 1u  // terminal; the agent disappears in the next step
 #define DRIVE_END_STAYS 2u // terminal, and the agent stays where it is, as an obstacle
 #define DRIVE_END_CUT \
-    3u // truncation, since the log that it follows has ended; it is gone with the next step
+    3u // truncation, since the log that it follows has ended; it disappears in the next step
 #define DRIVE_END_RETURNS 4u // terminal, and a new row of it begins at its start
 
 // What happened to an agent in a step.
@@ -162,7 +162,7 @@ typedef struct drive_agents {
     X(float, PV_F32, contact_y, "m", 1e7f) \
     X(float, PV_F32, contact_heading, "rad", 4.0f) \
     X(float, PV_F32, contact_speed, "m/s", 1e5f) \
-    X(float, PV_F32, other_x, "m", 1e7f) /* the other, likewise */ \
+    X(float, PV_F32, other_x, "m", 1e7f) /* the same of the other body */ \
     X(float, PV_F32, other_y, "m", 1e7f) \
     X(float, PV_F32, other_heading, "rad", 4.0f) \
     X(float, PV_F32, other_speed, "m/s", 1e5f)
@@ -336,7 +336,7 @@ typedef struct drive_block {
     float kind_shares[DRIVE_KINDS];       // the sum of the shares up to each kind
     uint32_t repeats;                     // scenes may be drawn again
     uint64_t motion_offset;               // ... within an env
-    uint64_t played_offset;               // likewise, under expert_actions, else 0
+    uint64_t played_offset;               // the same, under expert_actions, else 0
     drive_axes axes;
 } drive_block;
 
@@ -373,7 +373,7 @@ typedef struct drive_scratch {
     drive_bodies bodies;
     float *old_x, *old_y, *old_cosine, *old_sine; // (A,) agents' poses before this step
     float* old_ground;              // (A,) ... and heights, where the scene has levels
-    float *old_speed, *old_heading; // (A,) likewise, where a step's motion is measured
+    float *old_speed, *old_heading; // (A,) the same, where a step's motion is measured
     uint32_t* body_frames;          // (bodies,) of those that follow their log
     float *was_x, *was_y, *was_heading,
         *was_ground;        // (bodies,) followers before this step; x: DRIVE_NOWHERE_M if not there

@@ -34,11 +34,11 @@
 #define FORCE 10.0
 #define STEP_S 0.02
 #define MOST_X 2.4                                         // m; beyond it the episode ends
-#define MOST_THETA (12 * 2 * 3.14159265358979323846 / 360) // rad, 12 degrees; likewise
+#define MOST_THETA (12 * 2 * 3.14159265358979323846 / 360) // rad (12 degrees); the same
 #define MOST_X_DOT \
     100.0 // m/s, bound for a running cart that is loaded or set: it stays within twice MOST_X for a
           // step
-#define MOST_THETA_DOT 10.0 // rad/s, likewise; play does not reach half of it
+#define MOST_THETA_DOT 10.0 // rad/s, the same; actual values stay below half of it
 #define MOST_LEFT 1e3 // bound for all numbers of a saved finished cart, which may have any speed
 #define START 0.05    // every state variable starts in [-START, START)
 

@@ -14,7 +14,7 @@
 // valid have horizon steps and are written.
 //
 // Transition k -> k+1 is valid iff masks[k] and not (terminals[k] or truncations[k]), and
-// masks[k+1]: an agent that is gone without a flag did not take it. rewards[k + 1] came with it.
+// masks[k+1]: an agent that left without a flag did not take it. rewards[k + 1] is its reward.
 // Then
 //   delta_k     = rewards[k+1] + gamma * (terminals[k+1] ? 0 : values[k+1]) - values[k]
 //   advantage_k = delta_k + gamma * lambda * advantage_{k+1}

@@ -7,7 +7,7 @@
 #include "learner/lanes.h"
 
 #define BLOCK (2 * LANES)          // output channels processed together
-#define TILE (LANES == 16 ? 8 : 6) // output positions, likewise: their sums fit the registers
+#define TILE (LANES == 16 ? 8 : 6) // output positions, too: their sums fit the registers
 
 LANES_DECLARE(pv_convolution_workspace);
 LANES_DECLARE(pv_convolve);

@@ -37,9 +37,9 @@ typedef struct pv_ppo_samples {
 // Computes the loss of discrete actions, summed over the samples, and its gradients with respect to
 // the logits and values of the current policy.
 //
-// logits: one array per dim, (rows, sizes[dim]); gradients likewise. values, value_gradients:
-// (rows). sums: PV_PPO_SUMS. A sample of weight 0 is ignored, whatever it holds. An action
-// that is not one of the choices gives NaN. See choices.h for limits.
+// logits, gradients: one array per dim, (rows, sizes[dim]). values, value_gradients: (rows). sums:
+// PV_PPO_SUMS. A sample of weight 0 is ignored, regardless of its contents. An action that is not
+// one of the choices gives NaN. See choices.h for limits.
 double pv_ppo_loss(const pv_ppo_samples* samples,
                    const pv_ppo_settings* settings,
                    const float* const* logits,

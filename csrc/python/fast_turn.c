@@ -18,7 +18,7 @@
 typedef struct {
     PyObject head;
     pv_slab* slab;     // alive as long as the Turns that holds this object
-    pv_waiter* waiter; // likewise
+    pv_waiter* waiter; // the same
     int dimensions;    // of the actions that `send` takes: 1 or 2; 0 if it takes none
     Py_ssize_t shape[2];
     int floats;                  // whether actions are continuous

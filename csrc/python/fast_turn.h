@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The two calls of a turn as a Python type: `send` and `recv` of turn.h without the cost of cffi,
-// which converts each argument, and of finding out in Python whether actions can be passed on as
-// they are. vec/vector_env.py calls them; whatever they do not take goes through turn.h as before.
+// The two calls of a turn as a Python type: `send` and `recv` of turn.h, without the cost of cffi's
+// conversion of each argument and of a check in Python whether actions can be passed on unchanged.
+// vec/vector_env.py calls them; actions that they do not accept go through turn.h.
 #pragma once
 
 #include <stdint.h>

@@ -203,8 +203,8 @@ PV_INLINE uint32_t measure(const tag_state* state,
     return count;
 }
 
-// Returns a bound that at least `most` of the n squared distances are within, if so many agents are
-// in the game.
+// Returns a bound within which at least `most` of the n squared distances lie, if at least that
+// many agents are in the game.
 PV_INLINE float bound_of(const tag_state* state, uint32_t n, uint32_t most) {
     pv_floats smallest[PV_PIECES];
     float least[PV_LANES];

@@ -98,7 +98,7 @@ def step_of(row: Row, name: str) -> float:
 
 
 def has_scored(row: Row) -> bool:
-    """Return whether an agent reached its goal without a contact or departure until then.
+    """Return whether an agent reached its goal without an earlier contact or road departure.
 
     >>> has_scored({"goal_step": 30, "contact_step": 31, "departure_step": None})
     True
@@ -147,8 +147,8 @@ def report_of(agents: Mapping[str, Sequence[Row]], remarks: Mapping[str, Sequenc
     """Return a table with a row for each kind of traffic, and one for all.
 
     Args:
-        agents: by kind of traffic, a row per agent that the policy drove, and episode.
-        remarks: by kind of traffic, those of its evaluation.
+        agents: for each kind of traffic, a row per episode and agent that the policy drove.
+        remarks: for each kind of traffic, the remarks of its evaluation.
     """
     every = [{"traffic": name, **row} for name, rows in agents.items() for row in rows]
     lines = dict.fromkeys(line for lines in remarks.values() for line in lines)

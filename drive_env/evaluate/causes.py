@@ -25,15 +25,15 @@ def causes_of(agents: Sequence[Row]) -> list[Row]:
     A row has the number of agents, their share with its 95 % interval, and how many were at fault.
 
     Args:
-        agents: a row per agent and episode, with its cause, None where it did not fail.
+        agents: a row per agent and episode, with the cause of its failure or None.
     """
     return _shares(agents, [row for row in agents if row["cause"]], ("cause",))
 
 
 def contacts_of(agents: Sequence[Row]) -> list[Row]:
-    """Return a row per kind of collision, likewise.
+    """Return a row per kind of collision, the most frequent first, and one for all collisions.
 
-    The kind is the other object, its driver, the angle, and the rule.
+    A kind is a combination of the other object, its driver, the angle, and the rule.
     """
     return _shares(agents, [row for row in agents if row["cause"] == "collision"], GROUPED)
 

@@ -27,7 +27,7 @@ MORE_RATES = {
     "speeding": "speeding_steps/limit_steps",
     "failed_to_yield": "failed_to_yield",
 }
-MEANS = {  # means, likewise
+MEANS = {  # means, in the same form
     "route_share": "route_share",
     "goal_time": "timed_steps/log_steps",
     "path_m": "path_m/spans",

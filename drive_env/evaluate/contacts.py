@@ -91,7 +91,7 @@ def contact_of(
     Args:
         state: as from `vec.peek`.
         row: row of the agent.
-        arrays, lane_segments: of its compiled scene.
+        arrays, lane_segments: arrays and lane segments of its compiled scene.
         box_scale: share of their size with which objects touch.
     """
     number = int(state["contact_object"][row]) - 1

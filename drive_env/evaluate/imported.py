@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Scores submission files of the sim agents challenge, whoever made their rollouts.
+"""Score submission files of the sim agents challenge that any program may have written.
 
-The scenes are ours, as is the code that scores; everything else is as in the challenge: the objects
-that are present at the current frame, of which the self-driving car and the tracks to predict are
-evaluated. Runs in the learner.
+The scenes and the code that computes the scores are ours. Everything else is as in the challenge:
+rollouts contain the objects that are present at the current frame, and the self-driving car and the
+tracks to predict are evaluated. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Missing:
         objects: rows of objects that are not in all rollouts of their scene.
         unscored: scenes without a score, and why.
         unknown: ids of scenarios that are not among the scenes.
-        strangers: by scene, the number of objects that the scene does not have at that frame.
-        counts: by scene, the number of rollouts, where it is not that of the challenge.
+        strangers: for each scene, the number of objects that the scene does not have at that frame.
+        counts: for each scene, the number of rollouts, if it differs from the challenge's.
     """
 
     scenes: list[str] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Missing:
     counts: dict[str, int] = field(default_factory=dict)
 
     def remarks(self, scenes: int) -> list[str]:
-        """Return lines that name and count all of it. Args: scenes: how many there are."""
+        """Return lines that name and count all items. Args: scenes: number of scenes."""
         few = {str(row["scene"]): 0 for row in self.objects}
         for row in self.objects:
             few[str(row["scene"])] += 1

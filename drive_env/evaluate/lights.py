@@ -85,7 +85,7 @@ def violations(x: Floats, y: Floats, lights: Lights | None) -> Bools:
 
     Args:
         x, y: (N, T) centres; an object passes no light into or out of frames where it is NaN.
-        lights: of T frames; None for a scene without lights.
+        lights: lights of T frames; None for a scene without lights.
     """
     runs = np.zeros(x.shape, np.bool_)
     if lights is None:

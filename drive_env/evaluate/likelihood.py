@@ -120,8 +120,8 @@ def combine(likelihoods: Mapping[str, float], year: str = YEAR) -> dict[str, flo
     Features that are NaN are left out, and so are their weights.
 
     Args:
-        likelihoods: by name in ESTIMATORS.
-        year: of the challenge, in WEIGHTS.
+        likelihoods: likelihoods by name in ESTIMATORS.
+        year: year of the challenge, in WEIGHTS.
 
     >>> means = combine({name: 0.5 for name in ESTIMATORS})
     >>> {name: round(value, 6) for name, value in means.items()}

@@ -264,7 +264,7 @@ def row_of(name: str, rolled: SceneRollouts, wosac: str = YEAR) -> tuple[Row, li
     """Return a scene's row of the report, and remarks on the scene.
 
     Args:
-        name: of the scene.
+        name: name of the scene.
         rolled: its rollouts.
         wosac: year whose weights are used.
     """
@@ -340,7 +340,7 @@ def check_year(wosac: str) -> None:
 
 
 def describe_score(rollouts: int, wosac: str) -> str:
-    """Return the line that says what the scores are."""
+    """Return a line that explains the scores."""
     return (
         f"likelihoods of the log under {rollouts} rollouts from frame {HISTORY}; realism is their "
         f"mean with the weights of {wosac}"

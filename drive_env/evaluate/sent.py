@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Turns rollouts of scenes into those of a submission to the sim agents challenge.
+"""Convert rollouts of scenes to those of a submission to the sim agents challenge.
 
 Runs in the learner.
 """
@@ -64,7 +64,7 @@ class Sent:
         return ScenarioRollouts(scenario_id_of(scene), ids, np.stack(columns, axis=2))
 
     def remarks(self, path: Path, rollouts: int) -> list[str]:
-        """Return lines on the file, and on what the challenge would refuse."""
+        """Return remarks on the file, and on anything in it that the challenge would refuse."""
         lines = [f"{path}: the rollouts of {self.written} scenes, as a submission"]
         if rollouts != CHALLENGE_ROLLOUTS:
             lines.append(

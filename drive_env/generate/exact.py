@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
-# pi / 2 and log(2) in parts, the first ones with few digits, so that their products are exact
+# pi / 2 and log(2) as sums; the first terms have few digits, so that products with them are exact
 _HALF_PI = (1.57079625129699707031, 7.54978941586159635336e-8, 5.39030285815811905290e-15)
 _LOG_2 = (6.93145751953125e-1, 1.42860682030941723212e-6)
 _SIN = (
@@ -61,17 +61,17 @@ _EXP_BELOW = (
 
 
 def sin(angle: ArrayLike) -> Floats:
-    """Return the sine of angles in radians, below 1e5 in size."""
+    """Return the sine of angles in radians, of magnitude below 1e5."""
     return _sines(angle)[0]
 
 
 def cos(angle: ArrayLike) -> Floats:
-    """Return the cosine of angles in radians, below 1e5 in size."""
+    """Return the cosine of angles in radians, of magnitude below 1e5."""
     return _sines(angle)[1]
 
 
 def tan(angle: ArrayLike) -> Floats:
-    """Return the tangent of angles in radians, below 1e5 in size."""
+    """Return the tangent of angles in radians, of magnitude below 1e5."""
     sine, cosine = _sines(angle)
     return np.asarray(sine / cosine)
 
@@ -96,7 +96,7 @@ def arctan2(y: ArrayLike, x: ArrayLike) -> Floats:
     most = np.maximum(rise, run)
     slope = np.minimum(rise, run) / np.where(most > 0, most, 1.0)
 
-    # The arc tangent of a slope in [0, 1]
+    # Compute the arc tangent of a slope in [0, 1].
     bent = slope > 0.66
     t = np.where(bent, (slope - 1.0) / (slope + 1.0), slope)
     square = t * t
@@ -109,19 +109,19 @@ def arctan2(y: ArrayLike, x: ArrayLike) -> Floats:
 
 
 def arccos(cosine: ArrayLike) -> Floats:
-    """Return the angles in [0, pi] of cosines in [-1, 1]."""
+    """Return the arc cosine, in [0, pi], of values in [-1, 1]."""
     cosine = np.asarray(cosine, np.float64)
     return arctan2(np.sqrt((1.0 - cosine) * (1.0 + cosine)), cosine)
 
 
 def arcsin(sine: ArrayLike) -> Floats:
-    """Return the angles in [-pi / 2, pi / 2] of sines in [-1, 1]."""
+    """Return the arc sine, in [-pi / 2, pi / 2], of values in [-1, 1]."""
     sine = np.asarray(sine, np.float64)
     return arctan2(sine, np.sqrt((1.0 - sine) * (1.0 + sine)))
 
 
 def exp(power: ArrayLike) -> Floats:
-    """Return e to the power of numbers, below 700 in size."""
+    """Return e to the power of each number, of magnitude below 700."""
     power = np.asarray(power, np.float64)
     doublings = np.rint(power * 1.44269504088896340736)
     rest = (power - doublings * _LOG_2[0]) - doublings * _LOG_2[1]
@@ -189,7 +189,7 @@ def _sines(angle: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Floats) -> Floats:
-    """Return a polynomial at x; its coefficients begin with that of the highest power."""
+    """Evaluate a polynomial at x. The coefficients are ordered from the highest power down."""
     total: Floats = coefficients[0] * x + coefficients[1]
     for coefficient in coefficients[2:]:
         total = total * x + coefficient

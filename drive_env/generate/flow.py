@@ -511,7 +511,7 @@ class Road:
 
 
 def refine(s_m: Floats, speed_mps: Floats) -> Floats:
-    """Return the arc length in each frame from that in every other one, by cubic curves.
+    """Interpolate arc lengths that are known in every second frame, by cubic curves.
 
     The result never decreases.
     """

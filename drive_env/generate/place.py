@@ -94,7 +94,7 @@ def place(scene: Scene, seed: int, number: int, per_km: float) -> Scene:
 
     Args:
         scene: a map, with a log or without one.
-        seed, number: of the draws; number is 0 for the first scene on this map.
+        seed, number: seed and number of the draws; number is 0 for the first scene on this map.
         per_km: vehicles per km of lane.
 
     Raises:

@@ -134,9 +134,9 @@ def walk_across(
     red: NDArray[np.bool_],
     start_s: float | None = None,
 ) -> Actor | None:
-    """Return a pedestrian who crosses a road, and waits at the kerb before where necessary.
+    """Return a pedestrian who crosses a road and first waits at the kerb if necessary.
 
-    None if there is not enough time.
+    Return None if there is not enough time.
 
     Args:
         start_s: time at which to leave the kerb if no light decides; None: drawn.

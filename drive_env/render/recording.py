@@ -32,7 +32,7 @@ def record(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int
     Args:
         vec: one env in process, whose config has shaping off.
         scene: index in the set.
-        seed: of the env.
+        seed: seed of the env.
     """
     vec.set_tasks([0], [scene])
     vec.async_reset([seed])
@@ -58,7 +58,7 @@ def tracks_of(
 
     Args:
         states: one `peek` per frame.
-        head, arrays: of the compiled scene.
+        head, arrays: head and arrays of the compiled scene.
     """
     objects, frames = arrays["objects"], len(states)
     poses = np.zeros((3, frames, len(objects)))
@@ -173,7 +173,7 @@ def areas_of(arrays: dict[str, NDArray[Any]]) -> list[tuple[str, Floats]]:
 
 
 def signals_of(arrays: dict[str, NDArray[Any]], frame: int) -> list[tuple[str, Floats]]:
-    """Return name in LIGHTS or SIGNS and place (2,) of each control."""
+    """Return, for each control, its name in LIGHTS or SIGNS and its position (2,) in metres."""
     return [
         (role_in(control, arrays, frame), np.array([control["x_m"], control["y_m"]], np.float64))
         for control in arrays["controls"]

@@ -233,8 +233,8 @@ class Checker:
         """Refuse the first number that is not finite, or larger than its limit.
 
         Args:
-            values: of any shape.
-            limits: of magnitudes, which broadcast to that shape.
+            values: values of any shape.
+            limits: limits of magnitudes, which broadcast to that shape.
             name: returns the key of a number from its index.
         """
         bad = np.argwhere(~(np.abs(values) <= limits))

@@ -107,7 +107,7 @@ class _Lanelet:
     """A lanelet.
 
     Attributes:
-        marks: of its left and right bound.
+        marks: marks of its left and right bound.
         stop_m: left and right end of its stop line, (2, 3); None: it has none.
         signs, lights: ids of the signs and lights that hold for it.
     """
@@ -154,7 +154,7 @@ class _Shape:
     """A box: its sides, and where its centre lies and how it is turned in the obstacle's frame.
 
     Attributes:
-        corners_m: of the shape itself, in the obstacle's frame, (n, 2).
+        corners_m: corners of the shape itself, in the obstacle's frame, (n, 2).
     """
 
     length_m: float
@@ -169,8 +169,8 @@ class _Track:
     """An obstacle, or the vehicle of a planning problem.
 
     Attributes:
-        steps: of its states, (n,).
-        rows: with the columns of ROW_LIMITS, (n, 6).
+        steps: time steps of its states, (n,).
+        rows: rows with the columns of ROW_LIMITS, (n, 6).
         always: it stays in its first state.
         goal: the element of its goal region, with what checks it; None: its last place.
         until: the last step in which the goal may be reached.
@@ -211,7 +211,7 @@ def parse_commonroad(root: Part, parts: Iterator[Part], source: str, name: str) 
         root: the element commonRoad.
         parts: its children.
         source: starts every error message.
-        name: of the scene.
+        name: name of the scene.
 
     Raises:
         SceneError: an element is missing or wrong. The message reads `source: line: element:
@@ -383,7 +383,7 @@ def _lanelet(check: Checker, element: Element, found: _Scenario) -> _Lanelet:
 
 
 def _adjacent(check: Checker, element: Element, tag: str, found: _Scenario) -> int:
-    """Return the lanelet beside one if it has the same direction, else -1."""
+    """Return the lanelet next to a lanelet if it has the same direction, else -1."""
     item = element.find(tag)
     if item is None:
         return -1

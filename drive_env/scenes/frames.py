@@ -27,10 +27,10 @@ EXACT = 1e-6  # of a frame: a time this close to a frame of the log is that fram
 
 
 def step_of(check: Checker, times_s: Floats, key: str) -> float:
-    """Return the time between the frames of a log: FRAME_S where it is close to that.
+    """Return the time between the frames of a log; FRAME_S if the time is close to that.
 
     Args:
-        times_s: of the frames, (T,).
+        times_s: times of the frames, (T,).
         key: names the times in errors.
 
     Raises:

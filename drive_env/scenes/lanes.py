@@ -48,7 +48,7 @@ def pack_lanes(
     """Return the records of all lanes, the list of links to which they refer, and how it was made.
 
     Args:
-        name: of the scene, for messages.
+        name: name of the scene, for messages.
 
     Returns:
         The last value is True if the links are inferred from geometry.

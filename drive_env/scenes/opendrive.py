@@ -141,7 +141,7 @@ def parse_opendrive(root: Part, parts: Iterator[Part], source: str, name: str) -
         root: the element OpenDRIVE.
         parts: its children.
         source: starts every error message.
-        name: of the scene.
+        name: name of the scene.
 
     Raises:
         SceneError: an element is missing or wrong. The message reads `source: line: element:

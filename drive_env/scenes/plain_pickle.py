@@ -33,11 +33,11 @@ _ALLOWED = (
 
 
 class PickleError(ValueError):
-    """A pickle that is damaged, or holds something else than plain data."""
+    """A pickle that is damaged, or contains anything other than plain data."""
 
 
 class _Dtype:
-    """Stands for `numpy.dtype` while it is built."""
+    """Placeholder for `numpy.dtype` while it is being built."""
 
     def __init__(self, code: Any, *flags: Any) -> None:
         if not isinstance(code, str) or not _DTYPE.fullmatch(code):
@@ -77,7 +77,7 @@ class _Array:
 
 
 def _from_buffer(data: Any, dtype: Any, shape: Any, order: Any) -> _Array:
-    """Return what stands for an array that was pickled with protocol 5."""
+    """Return the placeholder of an array that was pickled with protocol 5."""
     if order not in ("C", "F"):
         raise PickleError(f"an array in the order {order!r}")
     array = _Array()
@@ -190,7 +190,7 @@ def _position(reader: Any, file: io.BytesIO) -> int:
 
 
 def _finished(value: Any) -> Any:
-    """Return data with the arrays in place of what stood for them."""
+    """Return the data with each placeholder replaced by its array."""
     # Not recursive, and each container once: a pickle may nest deeply or contain itself.
     top = [value]
     queue: list[Any] = [top]

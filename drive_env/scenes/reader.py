@@ -85,7 +85,7 @@ def parse_scene(data: bytes, source: str, name: str) -> Scene:
 
     Args:
         source: starts every error message.
-        name: of the file, without folder.
+        name: name of the file, without folder.
 
     Raises:
         SceneError: see `read_scene`.

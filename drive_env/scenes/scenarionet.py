@@ -68,7 +68,7 @@ PLACES = (
     "position[{}][0]", "position[{}][1]", "position[{}][2]", "heading[{}]", "velocity[{}][0]",
     "velocity[{}][1]",
 )  # fmt: skip
-# The lists of a data set, which lie beside its scenes.
+# The lists of a data set, stored next to its scenes.
 LISTS = ("dataset_summary.pkl", "dataset_mapping.pkl")
 
 
@@ -357,7 +357,7 @@ def _place(check: Checker, value: Any, key: str) -> Floats | None:
 def _metadata(
     metadata: Mapping[str, Any], tracks: list[Any], numbers: Mapping[Any, int]
 ) -> dict[str, Any]:
-    """Return what JSON scenes have as metadata, and the name of the data set."""
+    """Return the metadata in the form of JSON scenes, with the name of the data set."""
     index_of = {str(key): index for index, key in enumerate(tracks)}
     listed = metadata.get("tracks_to_predict")
     predicted = list(listed.values()) if isinstance(listed, dict) else listed

@@ -39,8 +39,8 @@ class Record:
 
     Attributes:
         begin: offset in bytes of its length in the file.
-        length: of its content in bytes.
-        checksum: of its content, as the file has it.
+        length: length of its content in bytes.
+        checksum: checksum of its content, as stored in the file.
     """
 
     begin: int

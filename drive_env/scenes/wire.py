@@ -16,11 +16,11 @@ def message_class(schema: Mapping[str, str], package: str, name: str) -> Any:
     """Return protobuf's class for a message.
 
     Args:
-        schema: of each message, its fields as "NUMBER TYPE NAME", separated by commas. TYPE is a
+        schema: for each message, its fields as "NUMBER TYPE NAME", separated by commas. TYPE is a
             scalar type of proto2 or the name of a message; [] after it marks a repeated field, and
             [packed] one that is written packed. Enumerations are read as the numbers that they are.
         package: a name of its own for this schema.
-        name: of the message.
+        name: name of the message.
     """
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 

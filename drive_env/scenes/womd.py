@@ -108,7 +108,7 @@ def parse_scenario(data: bytes, source: str, name: str) -> Scene:
     Args:
         data: the content of a record.
         source: starts every error message.
-        name: of the scene.
+        name: name of the scene.
 
     Raises:
         SceneError: the bytes are not a Scenario, or a value is missing or wrong. The message reads
@@ -255,7 +255,7 @@ def _lights(check: Checker, steps: Sequence[Any], frames: int) -> list[Control]:
 
 
 def _metadata(check: Checker, message: Any) -> dict[str, Any]:
-    """Return what JSON scenes have as metadata, and the index of the last frame of the past."""
+    """Return the metadata in the form of JSON scenes, with the index of the last past frame."""
     tracks = len(message.tracks)
     for index, item in enumerate(message.tracks_to_predict):
         if not 0 <= item.track_index < tracks:
@@ -276,7 +276,7 @@ def _metadata(check: Checker, message: Any) -> dict[str, Any]:
 
 
 def _left_out(message: Any) -> dict[str, int]:
-    """Return how many there are of each thing that a Scene has no place for."""
+    """Count, by kind, the things in the file that a Scene cannot store."""
     counts: Counter[str] = Counter()
     for feature in message.map_features:
         if feature.HasField("lane"):

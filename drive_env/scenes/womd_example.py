@@ -250,7 +250,7 @@ def _lights(features: _Features, frames: int) -> list[Control]:
 
 
 def _metadata(features: _Features, used: NDArray[np.int64], ids: Floats) -> dict[str, Any]:
-    """Return what JSON scenes have as metadata; indices are those of the objects that are kept."""
+    """Return the metadata in the form of JSON scenes; indices refer to objects that are kept."""
     count = len(ids)
     drivers, predicted, interest = (
         features.numbers(f"state/{name}", count, default=0.0)[used] > 0

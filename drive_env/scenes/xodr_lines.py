@@ -31,7 +31,7 @@ def require_parser(name: str) -> None:
     """Check that py123d and what its parser imports are installed.
 
     Args:
-        name: of the file.
+        name: name of the file.
 
     Raises:
         MissingExtraError: something is missing.

@@ -136,14 +136,11 @@ class Report:
         shown: columns of the printed table; empty: all. Files have all.
         tables: further tables by name, each with rows of the same columns.
         unprinted: names of the tables that are only written to files.
-        columns: by table, the columns that are printed; a table without an entry is printed with
-            all.
-        weight: the column with the count that a part's score is a share of, for comparisons part by
-            part; None if there is none.
-        tasks: for each row, the task of the env that it is about (`VectorEnv.set_tasks`); (): parts
-            are not tasks.
-        meanings: the meaning of columns, by name, in a line each, for people who do not know the
-            env.
+        columns: names of the columns to print, by table; of other tables all columns are printed.
+        weight: the column with the count by which a part's score was divided, used when two
+            evaluations are compared part by part; None if there is none.
+        tasks: the env's task in each row (`VectorEnv.set_tasks`); () if parts are not tasks.
+        meanings: a line of explanation per column, by name, for people who do not know the env.
     """
 
     rows: Sequence[Row]
@@ -300,7 +297,7 @@ class Evaluation:
         episodes: default number of episodes.
         settings: settings(config) -> config, from a run's to those of an evaluation: other levels
             than those trained on.
-        baselines: by name, a function that makes the actor from a seed. "random" need not be
+        baselines: for each name, a function that makes the actor from a seed. "random" need not be
             included.
         draw: draw(actor, config, names, seed=N) yields (name, PNG file as bytes) for parts of the
             report, by their names.

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Experts:
-    """The settings and the function by which an env plays its expert.
+    """Settings with which an env plays its expert, and a function that reads the expert's actions.
 
     Attributes:
         settings: the config with which the env plays the expert's actions. Its observations and
             actions are those of the run's config.
-        played: played(state) -> (actions, known). state: of an env after a step, as `vec.peek`
-            returns it. actions: the actions of that step, as rows of `send`, (A,) or (A, D).
-            known: (A,) bool, False where a row's action is not an expert's, such as where a log
-            has a gap. Rows without an agent may have any value.
+        played: played(state) -> (actions, known). state: state of an env after a step, as
+            `vec.peek` returns it. actions: the actions of that step, as rows of `send`, (A,) or
+            (A, D). known: (A,) bool, False for rows whose action is not an expert's, for instance
+            in a gap of a log. Rows without an agent may have any value.
     """
 
     settings: Any

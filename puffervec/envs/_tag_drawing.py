@@ -89,7 +89,7 @@ def drawing_of_plane(config: Any, types: np.ndarray, changes: Mapping[str, np.nd
     The ring of a tagger is its reach.
 
     Args:
-        config: of the env.
+        config: config of the env.
         types: (N,) 1 for taggers.
         changes: the change of each choice of the two parts of an action, by the name of the part.
     """

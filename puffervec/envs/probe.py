@@ -35,7 +35,7 @@ class ProbeConfig:
     """Settings of the probe env."""
 
     num_agents: int = 1
-    """Agents per env (mode 1: scouts; one tower comes on top)."""
+    """Agents per env (mode 1: scouts; one tower is added)."""
     episode_length: int = 3
     """Steps per episode."""
     end_kind: int = 0

@@ -32,13 +32,11 @@ class TagContinuousConfig:
     """
 
     num_taggers: int = 1
-    """Agents that chase (type 1). Their ids are scattered over those of all agents, as the seed
-    draws them.
-    """
+    """Number of agents that chase (type 1). The seed determines which ids they get."""
     num_runners: int = 10
-    """Agents that flee (type 0)."""
+    """Number of agents that flee (type 0)."""
     grid_length: float = 10.0
-    """Side of the square in which all move."""
+    """Side length of the square in which agents move."""
     episode_length: int = 100
     """Steps until the episode is truncated."""
     max_speed: float = 1.0
@@ -48,46 +46,46 @@ class TagContinuousConfig:
     skill_level_tagger: float = 1.0
     """Factor of a tagger's top speed."""
     max_acceleration: float = 1.0
-    """Largest change of an agent's acceleration that an action can ask for."""
+    """Largest change of an agent's acceleration by one action."""
     min_acceleration: float = -1.0
-    """Smallest such change."""
+    """Smallest change of an agent's acceleration by one action."""
     max_turn: float = math.pi / 2
-    """Largest turn of an action, counterclockwise."""
+    """Largest turn by one action, counterclockwise."""
     min_turn: float = -math.pi / 2
-    """Smallest turn."""
+    """Smallest turn by one action, counterclockwise."""
     num_acceleration_levels: int = 10
-    """Evenly spaced changes from min_acceleration to max_acceleration; action 0 is none, 1 the
-    smallest.
+    """Number of changes of the acceleration, evenly spaced from min_acceleration to
+    max_acceleration; action 0 changes nothing, action 1 is the smallest change.
     """
     num_turn_levels: int = 10
-    """Likewise for turns."""
+    """Number of turns, evenly spaced from min_turn to max_turn."""
     acceleration_changes: Sequence[float] | None = field(default=None, metadata={"python": True})
-    """The changes of actions 1, 2, ... of the acceleration: num_acceleration_levels numbers, in any
+    """Changes of the acceleration by actions 1, 2, ...: num_acceleration_levels numbers, in any
     order. None: evenly spaced from min_acceleration to max_acceleration, bit-identical to
     WarpDrive's table.
     """
     turn_changes: Sequence[float] | None = field(default=None, metadata={"python": True})
-    """Likewise for turns."""
+    """Turns by actions 1, 2, ...: num_turn_levels numbers, in any order. None: evenly spaced."""
     edge_hit_penalty: float = -0.0
-    """Given to an agent that runs into the edge; at most 0."""
+    """Reward of an agent that runs into the edge; at most 0."""
     use_full_observation: bool = True
-    """Observe all other agents (7 (N - 1) + 1 floats), or the nearest ones (7 K + 1)."""
+    """True: agents observe all others (7 (N - 1) + 1 floats); False: the nearest ones (7 K + 1)."""
     num_other_agents_observed: int = 2
-    """K, for partial observations: the nearest agents still in the game; at most the number of
-        agents.
+    """Number of nearest agents still in the game that an agent observes (K, without
+    use_full_observation); at most the number of agents.
     """
     tagging_distance: float = 0.01
     """A runner is tagged if its nearest tagger is nearer than this fraction of grid_length."""
     tag_reward_for_tagger: float = 1.0
-    """Given to the tagger that tags, for each runner."""
+    """Reward of a tagger for each runner that it tags."""
     step_penalty_for_tagger: float = -0.0
-    """Given to each tagger at each step; at most 0."""
+    """Reward of each tagger in each step; at most 0."""
     tag_penalty_for_runner: float = -1.0
-    """Given to a runner that is tagged; at most 0."""
+    """Reward of a runner that is tagged; at most 0."""
     step_reward_for_runner: float = 0.0
-    """Given to each runner still in the game at each step."""
+    """Reward in each step of each runner that is still in the game."""
     end_of_game_reward_for_runner: float = 1.0
-    """Given to each runner still in the game at the time limit."""
+    """Reward of each runner that is still in the game at the time limit."""
     runner_exits_game_after_tagged: bool = True
     """A tagged runner leaves the game; False: it continues and can be tagged at every step."""
     random_starts: bool = False
@@ -99,7 +97,7 @@ class TagContinuousConfig:
     once, by seed.
     """
     starting_location_y: Sequence[float] | None = field(default=None, metadata={"python": True})
-    """Agents' y coordinates at the start, likewise."""
+    """Agents' y coordinates at the start, one per agent; set starting_location_x too."""
     starting_directions: Sequence[float] | None = field(default=None, metadata={"python": True})
     """Agents' headings at the start, as angles. None: one of four directions, drawn by seed."""
     seed: int | None = field(default=None, metadata={"python": True})
@@ -223,12 +221,12 @@ def start_of(config: TagContinuousConfig) -> Start:
 def action_table(config: TagContinuousConfig, kind: str) -> np.ndarray:
     """Return the change of each choice of an action: (levels + 1,) float32, 0 first.
 
-    WarpDrive takes the ends of the range as float32 and, under NumPy 1, spaces the values in
-    float64. From other ends, or in float32 as NumPy 2 would, some values differ by one unit in the
-    last place.
+    WarpDrive rounds the ends of the range to float32 and, under NumPy 1, spaces the values in
+    float64. With ends that are not rounded, or with spacing in float32 as in NumPy 2, some values
+    would differ by one unit in the last place.
 
     Args:
-        config: of the env.
+        config: config of the env.
         kind: "acceleration" or "turn".
 
     Raises:
@@ -250,7 +248,7 @@ def action_table(config: TagContinuousConfig, kind: str) -> np.ndarray:
 
 
 def changes_of(config: TagContinuousConfig) -> tuple[np.ndarray, np.ndarray]:
-    """Return the changes of speed, (levels + 1,) float32, and of direction, likewise in rad."""
+    """Return the changes of speed and of direction (rad) by action, (levels + 1,) float32 each."""
     return action_table(config, "acceleration"), action_table(config, "turn")
 
 

@@ -22,36 +22,38 @@ class TagGridConfig:
     """Settings of tag_grid, with the names and defaults of TagGridWorld's constructor."""
 
     num_taggers: int = 10
-    """Agents that chase; one runner comes on top (the last agent)."""
+    """Number of agents that chase; one runner is added as the last agent."""
     grid_length: int = 10
-    """Cells are 0 to grid_length in both axes."""
+    """Largest coordinate of a cell; coordinates start at 0."""
     episode_length: int = 100
     """Steps until the episode is truncated."""
     wall_hit_penalty: float = 0.1
-    """Taken from an agent that walks into a wall."""
+    """Reward that an agent loses when it walks into a wall."""
     tag_reward_for_tagger: float = 10.0
-    """Given to every tagger when the runner is tagged."""
+    """Reward of every tagger when the runner is tagged."""
     tag_penalty_for_runner: float = 2.0
-    """Taken from the runner when it is tagged."""
+    """Reward that the runner loses when it is tagged."""
     step_cost_for_tagger: float = 0.01
-    """Taken from each tagger, and given to the runner, for every step without a tag."""
+    """Reward that each tagger loses, and the runner gains, in every step without a tag."""
     use_full_observation: bool = True
-    """All positions (4 N + 1 floats), or own position and the nearest opponent's (6 floats)."""
+    """True: agents observe all positions (4 N + 1 floats); False: their own and the nearest
+    opponent's (6 floats).
+    """
     random_starts: bool = False
     """Draw every agent's start cell at each reset."""
     starting_location_x: Sequence[int] | None = field(default=None, metadata={"python": True})
-    """Start cells, one per agent, or layouts x agents. None: taggers in the middle, the runner at
-        0.
+    """X coordinates of the start cells, one per agent, or layouts x agents. None: taggers in the
+    middle, the runner at 0.
     """
     starting_location_y: Sequence[int] | None = field(default=None, metadata={"python": True})
-    """Likewise for y."""
+    """Y coordinates of the start cells, in the same form."""
     reset_pool: int = field(default=0, metadata={"python": True})
-    """Start layouts, drawn once from `seed`: taggers inside the walls, the runner at (0, 0). Each
-        episode takes one of them.
+    """Number of start layouts, drawn once from `seed`: taggers inside the walls, the runner at
+    (0, 0). Each episode uses one of them.
     """
     seed: int | None = field(default=None, metadata={"python": True})
-    """Draws the layouts of reset_pool (None is 0), and nothing else: the seeds of episodes go to
-    reset.
+    """Seed for drawing the layouts of reset_pool (None is 0). It has no other effect: the seeds of
+    episodes are passed to reset.
     """
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """`puffervec.make_vec`, with the signature of gymnasium.make_vec, and Gymnasium ids of the C envs.
 
-    gymnasium.make("puffervec.gym:puffervec/CartPole-v1")      likewise with `make_vec`
+    gymnasium.make("puffervec.gym:puffervec/CartPole-v1")      `make_vec` takes the same ids
 
 Gymnasium imports the module before the colon, which registers them (puffervec/gym/__init__.py).
 Since version 1.0 it no longer searches installed packages, so a plain id needs `import

@@ -82,9 +82,9 @@ def add_records(
 
     Args:
         batch: infos to add to.
-        key: of the records.
+        key: key of the records.
         episodes: (n,) records of puffervec.core.slab.RECORD_DTYPE.
-        names: of the values of the env's records.
+        names: names of the values in the env's records.
         num_envs: number of envs.
     """
     if not len(episodes):
@@ -158,7 +158,7 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
                 agent; None for none. Not "episode" by default, which Gymnasium's
                 RecordEpisodeStatistics claims for itself.
             render_mode: None; `gymnasium.make` makes one env with pictures.
-            settings: of the env, as its config names them.
+            settings: settings of the env, as its config names them.
 
         Raises:
             ConfigError: a setting that cannot be used, or an env with several agents without
@@ -284,7 +284,7 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         self._envs_with_task = ids
 
     def _clear_tasks(self) -> None:
-        """Let envs that were given a task draw tasks again."""
+        """Let envs that have a fixed task draw tasks again."""
         if self._envs_with_task is not None:
             self.core.set_tasks(self._envs_with_task, -1)
             self._envs_with_task = None

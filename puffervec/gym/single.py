@@ -50,7 +50,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         Args:
             env: name of a C env.
             render_mode: "rgb_array" where the env has pictures, or None.
-            settings: of the env, as its config names them.
+            settings: settings of the env, as its config names them.
 
         Raises:
             ConfigError: a setting that cannot be used, or an env with several kinds of agents.
@@ -84,7 +84,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         """Begin an episode.
 
         Args:
-            seed: of the env; None: the next episode of the same seed (a random one at first).
+            seed: seed of the env; None: the next episode of the same seed (a random one at first).
             options: "task": the task (scene, start layout) to run.
 
         Returns: (observation, info); arrays are new.

@@ -61,15 +61,15 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         backend: "multiprocessing"; "serial" steps everything in this process; "threading" for C
             envs.
         num_workers: processes or threads; each steps several envs. "auto": as many as usable cores.
-        start_method: of processes, as in `puffervec.make`; None is "auto". Scripts need no main
-            guard with any of them.
+        start_method: how processes are started, as in `puffervec.make`; None is "auto". Scripts
+            need no main guard with any of them.
         timeout_s: longest wait for a worker.
 
     Attributes:
         num_envs: rows.
         vec: the vector env underneath.
         envs: the Python envs, with backend="serial" only.
-        reset_infos: of the last reset of each row's env, autoresets included.
+        reset_infos: infos of the last reset of each row's env, autoresets included.
 
     Autoreset: in the step that ends an episode. The observation returned is the next episode's; the
         last one is `infos[i]["terminal_observation"]`, and `infos[i]["TimeLimit.truncated"]` is
@@ -448,17 +448,17 @@ def make_vec_env(
         env_id: a Gymnasium id, a class or function that makes an env, or the name of a C env
             ("tag_grid"): its agents are rows.
         n_envs: number of envs.
-        seed: of the first reset: env i gets seed + i; also seeds the action spaces.
+        seed: seed of the first reset: env i gets seed + i; also seeds the action spaces.
         start_index: added to the number of each env for its monitor file and action space.
         monitor_dir: folder for monitor files ("0.monitor.csv", ...), or None.
         wrapper_class: wraps each env, outside of the monitor.
-        env_kwargs: for the env.
+        env_kwargs: keyword arguments for the env.
         vec_env_cls: VecEnv, a subclass, or None; SB3's SubprocVecEnv is equivalent to None, its
             DummyVecEnv to backend="serial".
-        vec_env_kwargs: for VecEnv: backend, num_workers, start_method, timeout_s.
+        vec_env_kwargs: keyword arguments for VecEnv: backend, num_workers, start_method, timeout_s.
         monitor_kwargs: for the monitor: allow_early_resets, reset_keywords, info_keywords,
             override_existing.
-        wrapper_kwargs: for wrapper_class.
+        wrapper_kwargs: keyword arguments for wrapper_class.
 
     Returns: a VecEnv; for a C env with monitor_dir, wrapped in SB3's VecMonitor, which writes one
     file for all rows.

@@ -20,7 +20,7 @@ def loader(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str]
 
     Args:
         package: its `__name__`.
-        homes: by module, the names that it defines.
+        homes: for each module, the names that it defines.
 
     Returns:
         a function that imports the module of a name, stores the value in the package and returns

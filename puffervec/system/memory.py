@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """The amount of memory that this process may still take.
 
-The machine, its cgroup and its address space limit it. Runs in the learner, before anything large
-is allocated: memory that is promised and then missing ends in a kill, not an error.
+The machine, the process's cgroup and its address space limit it. Runs in the learner, before
+anything large is allocated: if memory that was promised is missing later, the kernel kills the
+process instead of reporting an error.
 """
 
 from __future__ import annotations

@@ -49,12 +49,12 @@ class EnvEquality:
     """The report of a comparison.
 
     Attributes:
-        steps, resets: of all envs, seeds and settings.
-        events: in how many steps some agent's episode ended ("terminals", "truncations"), and the
-            reference's counts.
-        exempt: by "rewards", "observations", ..., how many agents were too near to a threshold to
-            be compared, over all steps.
-        largest: the largest difference by name, of all comparisons.
+        steps, resets: numbers of steps and resets, summed over all envs, seeds and settings.
+        events: numbers of steps in which an agent's episode ended ("terminals", "truncations"), and
+            the reference's counts.
+        exempt: for "rewards", "observations", ..., the number of agents, summed over all steps,
+            that were too near to a threshold to be compared.
+        largest: the largest difference over all comparisons, by name.
     """
 
     steps: int = 0
@@ -87,20 +87,20 @@ def check_env_equal(
         env: name of a C env, a NativeEnv, or a vector env of one with next-step autoreset, all of
             whose envs are compared.
         reference: an env, or a class or function that takes `settings` by name and returns one.
-        settings: of the C env, or several such mappings, which are compared one after the other.
-        seeds: of the first resets; the i-th env of a vector env gets seed + i. They also seed the
-            actions.
-        steps: for each seed and settings, resets included.
+        settings: settings of the C env, or several such mappings, which are compared one after the
+            other.
+        seeds: seeds of the first resets; the i-th env of a vector env gets seed + i. They also seed
+            the actions.
+        steps: number of steps for each seed and settings, including resets.
         actions: called with the reference and a random generator before each step; returns an
             action for each agent. Without it actions are drawn uniformly.
         teacher_forced: set the C env to the reference's state before each step (`poke`), so that
             differences do not accumulate.
         starts: "env" sets the reference to the C env's state after each reset, for envs that draw
             their starts.
-        tolerances: by name, the largest allowed difference (0 without an entry), or (difference,
+        tolerances: the largest allowed difference by name (0 for other names), or (difference,
             period) for numbers that wrap around, such as angles.
-        epsilon: values whose `margins` are smaller than this are not compared in that step, but
-            counted.
+        epsilon: values whose `margins` are smaller than this are counted instead of compared.
 
     Returns: the report. A comparison without events proves little.
 
@@ -196,7 +196,7 @@ class _Columns:
     """All numbers of one env that are compared, as one vector.
 
     Attributes:
-        names: of the possible differences.
+        names: names of the possible differences.
         by_name: the columns of each name; also those of all "observations" and of the whole
             "state", and of each name without its group.
         name, agent: (columns,) indices: the name of each column, and its agent (of the state: its
@@ -362,8 +362,8 @@ def _round(values: Any, dtype: np.dtype[Any]) -> np.ndarray:
 class _Run:
     """The envs of a vector env and their references, stepped side by side.
 
-    before: by env, the state before the present step. taken: by env, the actions of that step by
-    group. over: by env, whether that step is a reset.
+    before: for each env, the state before the current step. taken: for each env, the actions of
+    that step by group. over: for each env, whether that step is a reset.
     """
 
     vec: VectorEnv

@@ -146,7 +146,7 @@ def _pins(pin: Any, workers: int) -> tuple[int | None, ...]:
 
 @dataclass(frozen=True)
 class _Batches:
-    """The buffers, workers and order that PufferLib's batch settings amount to."""
+    """The buffers, workers and order that correspond to PufferLib's batch settings."""
 
     num_buffers: int
     num_workers: Any

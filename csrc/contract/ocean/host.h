@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What an Ocean env gets here in place of the C library's own: rand() with a generator per env,
-// fopen() that finds the env's assets, and exit(), abort() and assert() that fail the step with the
-// line they stand in, instead of ending the process. The env sees macros, so it stays as it is.
+// Replaces functions of the C library for Ocean envs: rand() has a generator per env, fopen() finds
+// the env's assets, and exit(), abort() and assert() fail the step and report their line instead of
+// ending the process. These are macros, so the env's source is compiled unchanged.
 #pragma once
 
 #include <errno.h>

@@ -85,7 +85,7 @@ typedef struct StaticVec {
     int* agent_perm; // NULL: the agents of an env are adjacent
 } StaticVec;
 
-// What my_state, which nothing here calls, shows of an env.
+// An entry of an env's state that my_state returns. Nothing here calls my_state.
 typedef struct StateField {
     const char* name;
     void* data;

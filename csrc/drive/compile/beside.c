@@ -24,7 +24,7 @@ typedef struct search {
     uint64_t room, found;
 } sight_search;
 
-// Lists the segments that may lie next to a probe of the chunk. Returns how many there are.
+// Lists the segments that may lie next to a probe of the chunk. Returns their number.
 static uint32_t collect(const sight_search* search, const probe* probes, uint32_t count) {
     const pv_lane_segments* s = search->segments;
     double left = INFINITY, right = -INFINITY, low = INFINITY, high = -INFINITY;
@@ -71,8 +71,8 @@ static void look(sight_search* search, const probe* from, uint64_t number, uint3
     }
 }
 
-// Cuts segments into probes, CHUNK at a time, from piece `piece` of segment `segment` on. Returns
-// how many there are.
+// Cuts segments into at most CHUNK probes, starting at piece `piece` of segment `segment`. Returns
+// the number of probes.
 static uint32_t cut(const pv_lane_segments* s,
                     const uint32_t* pieces,
                     uint32_t* segment,

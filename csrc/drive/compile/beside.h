@@ -14,8 +14,10 @@ typedef struct pv_lane_segments {
     const float *x, *y, *z, *ux, *uy, *half; // as in pv_scene
     const uint16_t* lane;
     uint32_t count, lanes;
-    float ahead_m, level_m; // a segment that is beside a probe is not farther ahead, or higher,
-    double least_cosine, nearest_m, farthest_m; // runs in its direction, and is so far to the side
+    // A segment lies beside a probe if it is at most this far ahead or behind, higher or lower,
+    float ahead_m, level_m;
+    // ... runs in about the same direction, and is this far to the side.
+    double least_cosine, nearest_m, farthest_m;
 } pv_lane_segments;
 
 // A point along a lane from which another lane is seen.
@@ -25,10 +27,11 @@ typedef struct pv_lane_sight {
     double metres;   // along the lane, for which this holds
 } pv_lane_sight;
 
-// Looks from the middles of pieces of the segments (segment i is cut into pieces[i]), in their
-// order, and writes to `sights` each other lane that lies next to one, once for each side, as far
-// as there is room. Returns how many there are; -1 if more than `most` pairs of pieces and segments
-// lie close together, -2 if memory is short.
+// Cuts segment i into pieces[i] pieces and searches to both sides of each piece's midpoint (a
+// probe), in order. Writes an entry to `sights` for each other lane beside a probe, one per probe
+// and side, until `sights` is full. Returns the number of entries, including those that did not
+// fit; -1 if more than `most` pairs of pieces and segments lie close together; -2 if memory runs
+// out.
 int64_t pv_drive_lanes_beside(const pv_lane_segments* segments,
                               const uint32_t* pieces,
                               uint64_t most,

@@ -31,14 +31,14 @@
 #define WIDTH 8 // points from which distances are computed simultaneously: two rows
 #define SQUARES (SUB * SUB)
 #define HALF_DIAGONAL 0.70710678118654752
-#define BINS 64 // of distances, by which the segments of a cell are sorted
+#define BINS 64 // number of distance classes by which the segments of a cell are sorted
 
 // Margins for the rounding of float32 distances and of the cell in which a point lies, which grows
 // with the grid: far larger than both, far smaller than anything that matters.
 #define MARGIN_M 0.01
 #define MARGIN_PER_M 1e-6
 
-// Some segments of one type, side by side, so that distances are computed several at a time.
+// Some segments of one type as arrays, so that several distances are computed at a time.
 typedef struct index_set {
     uint32_t count;
     uint32_t* segment;              // (count,) their numbers, ascending
@@ -56,11 +56,11 @@ typedef struct index_scratch {
     index_set strip[PV_SEGMENT_TYPES]; // those that may matter to the current strip
     index_set
         near; // those of one type that may matter to the current cell, by distance from its centre
-    uint32_t* place; // (entries of near,) where they are in the set that they come from, ascending
-    double* square;  // (entries of a set,) of the distance from a point, m^2
-    double* squares; // (entries of near, WIDTH) likewise, from the centres of two rows of squares
+    uint32_t* place; // (entries of near,) their positions in the set they come from, ascending
+    double* square;  // (entries of a set,) squared distances from a point, m^2
+    double* squares; // (entries of near, WIDTH) the same from the centres of two rows of squares
                      // of a cell
-    double* across[PV_SEGMENT_TYPES]; // (entries of strip, WIDTH) likewise, from the centres of its
+    double* across[PV_SEGMENT_TYPES]; // (entries of strip, WIDTH) the same from the centres of its
                                       // cells; half of them unused
     double limit[PV_SEGMENT_TYPES]
                 [ROW];     // the largest distance at which a segment can matter to a cell
@@ -87,7 +87,7 @@ static double kth_smallest(const double* values, uint32_t n, uint32_t k) {
     return count == k ? sorted[k - 1] : (double)INFINITY;
 }
 
-// Writes the squares of the distances of a set's segments from a point.
+// Writes the squared distances of a set's segments from the point (px, py) to `square`.
 PV_CLONES static void measure(const index_set* set, double px, double py, double* restrict square) {
     const double *x = set->x, *y = set->y, *ux = set->ux, *uy = set->uy, *half = set->half;
     for (uint32_t i = 0; i < set->count; i++) {
@@ -99,7 +99,7 @@ PV_CLONES static void measure(const index_set* set, double px, double py, double
     }
 }
 
-// Entries of `a` where the mask is -1, of `b` where it is 0.
+// Returns the entries of `a` where the mask is -1, and those of `b` where it is 0.
 PV_INLINE doubles choose(longs mask, doubles a, doubles b) {
     longs one, other, both;
     doubles v;
@@ -118,10 +118,10 @@ PV_INLINE int any_of(longs mask) {
     return bits != 0;
 }
 
-// Does the same from WIDTH points: ROW of them `step` apart along x from (px, py) on, and as many
-// `step` above them. Writes squares (count, WIDTH), and to kth (WIDTH,) the k-th smallest from each
-// point, +infinity if there are fewer. Inserts each segment into sorted lists of the k smallest so
-// far.
+// Like `measure`, but from WIDTH points at once: two rows of ROW points, `step` apart in x and y;
+// (px, py) is the lower left one. Writes the squared distances to `squares` (count, WIDTH) and the
+// k-th smallest one of each point to `kth` (WIDTH,), +infinity if there are fewer than k. Keeps a
+// sorted list of the k smallest so far for each point.
 PV_CLONES static void measure_rows(const index_set* set,
                                    uint32_t k,
                                    double px,
@@ -155,8 +155,8 @@ PV_CLONES static void measure_rows(const index_set* set,
     memcpy(kth, &sorted[k - 1], sizeof sorted[0]);
 }
 
-// Returns the square of the largest distance at which a segment can matter to a point at most h
-// away, where `kth` is the square of the k-th smallest distance.
+// Returns the square of the largest distance from a point at which a segment can matter to any
+// point at most h away from it. kth: the square of the k-th smallest distance from the point.
 static double limit_of(const index_demand* demand, double kth, double h) {
     double nearest = sqrt(kth) + 2.0 * h, reach = demand->range_m + h;
     double limit = (nearest < reach ? nearest : reach) + demand->margin_m;
@@ -171,8 +171,8 @@ static void copy_segment(
     to->half[at] = from->half[i];
 }
 
-// Lists the places of squares of at most `limit`, ascending; they are `stride` numbers apart.
-// Returns how many there are.
+// Writes the indices of all squared distances <= limit to `place`, ascending, and returns their
+// number. stride: distance of consecutive entries in `squares`.
 static uint32_t places_within(
     const double* squares, uint32_t stride, uint32_t n, double limit, uint32_t* restrict place) {
     uint32_t count = 0;

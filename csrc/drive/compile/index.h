@@ -29,6 +29,6 @@ typedef struct pv_index_build {
 //
 // Returns the number of candidates, which is above the capacity if it has stopped; -1 on bad
 // arguments (more than 65535 segments, k above PV_INDEX_MAX_K, an empty grid, a size or range that
-// is not a positive number); -2 if memory is short.
+// is not a positive number); -2 if memory runs out.
 int64_t pv_drive_index_build(const pv_index_build* build);
 /* [/cffi] */

@@ -13,7 +13,7 @@
 // each, 2 or 3: x y z in metres), which lie one line after another; `fitted` says which lines are
 // fitted in addition. Writes the points kept of all lines to `out`, which has room for as many
 // points and may not overlap, and the number of points of each line to `kept`. Returns how many
-// there are in all; -1 - i if line i is too crooked, INT64_MIN if memory is short.
+// there are in all; -1 - i if line i is too crooked, INT64_MIN if memory runs out.
 int64_t pv_drive_simplify(const double* points,
                           uint32_t axes,
                           const uint64_t* sizes,

@@ -208,7 +208,7 @@ PV_CLONES static void circles_touch(const drive_bodies* bodies,
     }
 }
 
-// Checks agent i against all bodies except the agents before it, which have done so already.
+// Checks agent i against all bodies except the agents before it: those pairs are already checked.
 static void check_agent(drive_turn* turn, uint32_t i, int moved) {
     const drive_bodies* bodies = &turn->scratch.bodies;
     uint8_t* touch = turn->scratch.touch;

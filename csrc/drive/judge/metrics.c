@@ -45,8 +45,8 @@ void drive_clear_sums(const drive_turn* turn, uint32_t row) {
     judged->least_ttc[row] = DRIVE_MOST_TTC_S;
 }
 
-// Ends a span: whether it was comfortable, and how far the car is from the path of its log. Jerk is
-// known from the second span on.
+// Ends a span: records whether it was comfortable, and how far the car is from the path of its log.
+// Jerk is known from the second span on.
 static void add_span(const drive_turn* turn, uint32_t row) {
     const drive_judged* judged = &turn->judged;
     const float speed = turn->agents.speed[row], heading = turn->agents.heading[row];
@@ -130,8 +130,8 @@ void drive_add_step(const drive_turn* turn, uint32_t row, const drive_outcome* s
 
 // ---- records ----
 
-// The share of the way from the start to the goal that the agent came: along the lanes, or in the
-// straight line to the goal's circle where they lead nowhere.
+// Returns the share of the route from start to goal that the agent has covered: along the lanes, or
+// along the straight line to the goal's circle if no route exists.
 static float route_share(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
     if (agents->flags[row] & DRIVE_REACHED)

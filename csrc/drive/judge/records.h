@@ -27,7 +27,7 @@
     X(goals)      /* agents that reached their goal */ \
     X(collisions) /* agents with a contact or more */ \
     X(offroads)   /* agents that touched a road edge */ \
-    X(score)      /* agents that reached their goal with neither until then */ \
+    X(score)      /* agents that reached their goal without an earlier contact or departure */ \
     X(goal_steps) /* steps to the goal, of those that reached it */ \
     X(complete)   /* 1: the episode was complete; 0: the bundle was redrawn before its end */ \
     X(contacts) \

@@ -14,7 +14,7 @@ typedef struct pv_drive_reward {
     const char* meaning;
 } pv_drive_reward;
 
-// Returns the terms of the reward; `count` receives how many there are.
+// Returns the terms of the reward; `count` receives their number.
 const pv_drive_reward* pv_drive_rewards(uint32_t* count);
 /* [/cffi] */
 

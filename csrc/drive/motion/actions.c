@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Action spaces: the axes of each model of dynamics, and what a row's action says on them. A
-// discrete action counts through all combinations of the axes' values, the last axis first; a
-// multi-discrete one has an index per axis; a continuous one is a Box in the axes' units.
+// Action spaces: the axes of each dynamics model, and the value of a row's action on each axis. A
+// discrete action is an index into all combinations of the axes' values, with the last axis varying
+// fastest; a multi-discrete one has an index per axis; a continuous one is a Box in the axes'
+// units.
 //
-// Users give values of their own in the params: "action_counts", how many per axis (0: the model's
-// own), and "action_values", one after the other. drive_env/actions.py writes them.
+// Users may set their own values in the params: "action_counts" is the number per axis (0: the
+// model's values), and "action_values" lists the values of all axes. drive_env/actions.py writes
+// them.
 #include "drive/motion/actions.h"
 
 #include "contract/base.h"

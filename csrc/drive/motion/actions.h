@@ -24,7 +24,7 @@ typedef struct pv_drive_model {
     pv_drive_axis axes[4];
 } pv_drive_model;
 
-// Returns the models in the order of the setting dynamics; `count` receives how many there are.
+// Returns the models in the order of the setting dynamics; `count` receives their number.
 const pv_drive_model* pv_drive_models(uint32_t* count);
 /* [/cffi] */
 

@@ -28,7 +28,7 @@ int pv_drive_expert_actions(const pv_context* context,
                             float* poses);
 /* [/cffi] */
 
-// Computes the action that leads to where the object's log is at time t, interpolated in a gap;
+// Computes the action that leads to the object's logged pose at time t, interpolated in a gap;
 // zeros where the log has ended.
 void drive_expert_action(const drive_mover* mover,
                          const drive_scene* scene,

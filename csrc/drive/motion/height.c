@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Heights, in scenes that somewhere have two grounds more than a metre apart (PV_SCENE_LEVELS).
+// Heights, in scenes with places where two grounds lie more than a metre apart (PV_SCENE_LEVELS).
 // Elsewhere, on hills too, objects that overlap in the plane are on one level, and nothing here
 // runs.
 //

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Actions from logs: the action that brings a body nearest to where its log has it after the step.
-// delta_local and state can get there exactly. The other models choose two numbers for a pose of
-// three, so they follow the log: the speed makes up for half of the lag, and the heading aims at
-// the log's path LOOK_S ahead (pure pursuit's error, Coulter 1992). The rule is applied to the body
-// as it is, not as it was logged, so errors do not add up.
+// Inverse dynamics: the action that brings a body nearest to its logged pose after the step. The
+// models delta_local and state reach it exactly. Actions of the other models have two numbers, but
+// a pose has three, so they track the log: the speed makes up for half of the lag, and the heading
+// aims at the log's path LOOK_S ahead (pure pursuit's error, Coulter 1992). The rule is applied to
+// the body's actual pose, not its logged one, so errors do not accumulate.
 #include "drive/motion/inverse.h"
 
 #include "drive/motion/models.h"

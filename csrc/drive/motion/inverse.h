@@ -13,15 +13,15 @@ typedef struct drive_course {
     float turn;     // in the step, rad
 } drive_course;
 
-// Computes the action that brings a vehicle nearest to where its log has it after this step. It is
-// not cut to any bounds.
+// Computes the action that brings a vehicle nearest to its logged pose after this step. The action
+// is not clipped.
 void drive_inverse(const drive_mover* mover,
                    const drive_motion* body,
                    const drive_aim* aim,
                    float* action);
 // Returns the course towards `aim`. moves_with_new: the model moves with the speed after the step
-// rather than with the mean of both; lever: how far behind the centre the point lies about which
-// the body turns, m.
+// rather than with the mean of both; lever: distance in m from the centre back to the point about
+// which the body turns.
 drive_course drive_course_to(const drive_mover* mover,
                              const drive_motion* body,
                              const drive_aim* aim,

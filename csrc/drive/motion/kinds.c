@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Kinds of drivers, and the driver that a follower has in an episode. A driver is drawn, and not
-// stored: a number that is keyed by the bundle's seed, its number, the turn in which the episode
-// starts, and the follower, is the seed of all draws of this driver.
+// Kinds of drivers, and the driver of a follower in an episode. Drivers are drawn again when needed
+// instead of being stored: the seed of a driver's draws is a random number whose key is the
+// bundle's seed, its number, the turn in which the episode starts, and the follower.
 //
-// Ordinary drivers differ as "varied" says. A hasty one is faster, keeps about half of the distance
-// and accelerates and brakes harder; a timid one is the opposite. An inattentive one drives by the
-// settings, but takes no notice of some partners. A late one does not brake in time (follow.c).
+// "varied" is the variation among ordinary drivers. A hasty driver is faster, keeps about half of
+// the distance and accelerates and brakes harder; a timid one is the opposite. An inattentive one
+// drives by the settings, but does not see some partners. A late one brakes too late (follow.c).
 //
 // Sources: published parameters of the model have headways of 1 to 1.6 s, accelerations of 0.73 to
 // 1.4 m/s^2 and comfortable decelerations of 1.5 to 2 m/s^2 (Treiber, Hennecke, Helbing 2000, table
@@ -32,7 +32,7 @@
 
 #define KIND_DRAWS 0x60000000u // draws below are the bundle's, and those of traffic and weights
 
-// In the key of a driver's draws, in place of the bundle: what they are about.
+// What is drawn: this replaces the bundle's number in the key of a driver's draws.
 #define ABOUT_ITSELF 0
 #define ABOUT_PARTNERS 1
 

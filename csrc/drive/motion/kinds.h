@@ -17,7 +17,7 @@ typedef struct pv_drive_kind {
     float late[2];   // m/s^2: it brakes only once it has to brake harder than this; 0: as IDM does
 } pv_drive_kind;
 
-// Returns the kinds; `count` receives how many there are.
+// Returns the kinds; `count` receives their number.
 const pv_drive_kind* pv_drive_kinds(uint32_t* count);
 /* [/cffi] */
 
@@ -25,8 +25,8 @@ const pv_drive_kind* pv_drive_kinds(uint32_t* count);
 typedef struct drive_style {
     uint64_t seed;               // of the driver's draws
     float speed;                 // factor of the desired speed, and of speed limits
-    float headway_s, gap_m;      // as the settings of these names
-    float acceleration, braking; // m/s^2, likewise
+    float headway_s, gap_m;      // like the settings of these names
+    float acceleration, braking; // m/s^2, the same
     float unseen, late;          // as in pv_drive_kind
 } drive_style;
 

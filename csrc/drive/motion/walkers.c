@@ -5,16 +5,17 @@
 // Algorithms, 2006, section 13.1.2) with limits. Their action space is that of cars: an
 // acceleration, and a steering angle that means something different to each.
 //
-//   pedestrian   turns to the direction heading + steering within 0.5 s, also while it stands;
-//   walks at up to 3 m/s. 0.5 s and
-//                the largest acceleration, from standing to 1.34 m/s in that time, are those of
-//                Helbing and Molnar, Social force model for pedestrian dynamics, 1995.
-//   cyclist      curvature = tan(steering) / wheelbase, at most what a lean of 19 degrees holds: g
-//   tan(lean) / v^2.
+//   pedestrian   turns to the direction heading + steering within 0.5 s, also while it stands, and
+//                walks at up to 3 m/s. The 0.5 s and the largest acceleration, from standing to
+//                1.34 m/s in that time, are those of Helbing and Molnar, Social force model for
+//                pedestrian dynamics, 1995.
+//   cyclist      curvature = tan(steering) / wheelbase, limited by a lean of 19 degrees to
+//                g tan(lean) / v^2.
 //
-// Where the model has no steering angle: a curvature k is the angle k * 1 m for pedestrians and
-// itself for cyclists; a jerk is the acceleration that it makes in 0.5 s, a lateral one a steering
-// angle of 0.25 rad per m/s^3. Models that set poses set those of everybody.
+// In models without a steering angle, actions are converted. A curvature k is the angle k * 1 m for
+// pedestrians and the curvature itself for cyclists; a jerk is the acceleration that it produces in
+// 0.5 s, a lateral jerk a steering angle of 0.25 rad per m/s^3. Models that set poses set those of
+// pedestrians and cyclists too.
 #include "drive/motion/walkers.h"
 
 #include "drive/motion/inverse.h"

@@ -8,7 +8,7 @@
 #include "drive/scene/scene.h"
 
 void drive_walk(const drive_mover* mover, int type, drive_motion* body, const float* action);
-// Computes the action that brings a walker nearest to where its log has it after this step.
+// Computes the action that brings a walker nearest to its logged pose after this step.
 void drive_inverse_walk(const drive_mover* mover,
                         int type,
                         const drive_motion* body,

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What lies ahead of an agent apart from cars and roads: points of the way to its goal, the nearest
-// lights and signs, and conflicts with others.
+// Observes what lies ahead of an agent apart from cars and roads: points of the route to its goal,
+// the nearest lights and signs, and conflicts with other bodies.
 //
-// The way starts at the lane segment that the car is on (drive_lane_segment_at) and follows the
-// lane graph; where lanes part it takes the exit whose end is nearest to the goal, the first of
-// equals. A point is set every route_step_m, the first one that far ahead of the car. The way ends
-// where the lane does, or in the goal, as soon as that is nearer than a step.
+// The route starts at the lane segment that the car is on (drive_lane_segment_at) and follows the
+// lane graph. Where lanes split, it takes the exit whose end is nearest to the goal, on ties the
+// first one. There is a point every route_step_m, the first one at that distance ahead of the car.
+// The route ends at the end of the lane, or at the goal once that is nearer than a step.
 #include "drive/observe/ahead.h"
 
 #include "drive/scalar.h"
@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-#define MOST_PIECES 4096 // of one way: very short lanes may form a ring
+#define MOST_PIECES 4096 // stops a route that goes round a ring of very short lanes
 
 typedef struct place {
     float x, y, ux, uy;

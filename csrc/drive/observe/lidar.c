@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Rays from the car's centre to the first thing that they meet: a road edge, or the side of another
-// object's box. The rays lie evenly in the field of view, the first one farthest to the right; with
-// 360 degrees the first one points back.
+// Casts rays from the car's centre to the first thing that they hit: a road edge, or the side of
+// another object's box. The rays are spaced evenly over the field of view, the first one farthest
+// to the right; if the field of view is 360 degrees, the first one points backwards.
 //
 // All rays are stored in arrays, and each segment (an edge, or one of the four sides of a box) is
-// tested against all of them. A ray that starts inside a box meets its far side. If two things are
-// equally far, the first one wins: edges in the order of their groups, then objects in theirs.
+// tested against all of them. A ray that starts inside a box hits its far side. If two things are
+// equally far away, the first one counts: edges in the order of their groups, then objects.
 #include "drive/observe/lidar.h"
 
 #include "contract/base.h"

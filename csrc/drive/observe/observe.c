@@ -115,7 +115,7 @@ void drive_describe_counters(pv_spec* spec) {
 
 // ---- writers ----
 
-// The arguments of a block's writer, which fills k times the block's columns.
+// The arguments of a block's writer, which writes k objects with the block's columns.
 typedef struct drive_look {
     const drive_turn* turn;
     uint32_t row; // of the agent, within the env
@@ -360,8 +360,8 @@ static void write_motion(drive_look* look, float* out) {
         out[i] = drive_clamp(out[i], -look->at.bound, look->at.bound);
 }
 
-// What was played in this step, times the scales' inverses. In the first row of an episode there is
-// nothing yet.
+// Writes the action of this step, multiplied by the inverse scales; zeros in the first row of an
+// episode.
 static void write_action(drive_look* look, const float* inverses, uint32_t count, float* out) {
     const drive_turn* turn = look->turn;
     float action[DRIVE_MAX_AXES] = {0};
@@ -401,7 +401,7 @@ static drive_look look_of(const drive_turn* turn, uint32_t row, drive_near* near
     return (drive_look){.turn = turn, .row = row, .at = at, .near = near};
 }
 
-// Writes a block where the row has it: numbers of other types than float32 by way of scratch.
+// Writes a block to its place in the row. Types other than float32 are converted from scratch.
 PV_INLINE void write_block(drive_look* look, uint32_t block) {
     const drive_turn* turn = look->turn;
     const pv_drive_config* config = turn->config;
@@ -426,7 +426,7 @@ PV_INLINE void write_block(drive_look* look, uint32_t block) {
     }
 }
 
-// Written before the agent is judged, which needs the edges around it.
+// Blocks that are written before the agent is judged, because judging needs the edges around it.
 #define SEEN_BEFORE \
     (1u << DRIVE_BLOCK_edges | 1u << DRIVE_BLOCK_pufferdrive_roads | \
      1u << DRIVE_BLOCK_gpudrive_roads)
@@ -453,8 +453,8 @@ void drive_observe(const drive_turn* turn, uint32_t row) {
 #define ROADS_OF_ALL_TYPES (1u << DRIVE_BLOCK_pufferdrive_roads | 1u << DRIVE_BLOCK_gpudrive_roads)
 #define PREFETCHED_BYTES 2048 // of a row; longer ones are written faster than they are fetched
 
-// Scenes and rows of many envs do not fit in the fast caches, and each look-up waits for the one
-// before it (cell, list, segments): so they are fetched ahead of their use.
+// Scenes and rows of many envs do not fit in the fast caches, and each look-up depends on the one
+// before it (cell, list, segments), so they are prefetched.
 void drive_prefetch(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
     uint32_t last = turn->slot->row + turn->slot->count, next = row + 1, after = row + 2;

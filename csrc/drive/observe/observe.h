@@ -15,7 +15,7 @@ typedef struct pv_drive_observation_block {
     uint32_t column_count;
 } pv_drive_observation_block;
 
-// Returns the blocks of a row in their order; `count` receives how many there are.
+// Returns the blocks of a row, in order, and sets `count` to their number.
 const pv_drive_observation_block* pv_drive_blocks(uint32_t* count);
 /* [/cffi] */
 
@@ -25,7 +25,7 @@ void drive_describe_observation(const pv_drive_config* config,
 void drive_describe_counters(pv_spec* spec);
 // Prefetches for the rows after `row`.
 void drive_prefetch(const drive_turn* turn, uint32_t row);
-// Writes the blocks with road edges, before the agent is judged, and hands the edges out.
+// Writes the blocks with road edges before the agent is judged, and stores the edges in `edges`.
 void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges);
 // Writes the rest of the row.
 void drive_observe(const drive_turn* turn, uint32_t row);

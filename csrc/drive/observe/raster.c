@@ -25,9 +25,9 @@
 
 #define UNIT_BITS 6
 #define UNIT (1 << UNIT_BITS) // units of a point per pixel
-#define PIECE 64              // segments that are looked at together
+#define PIECE 64              // number of segments that are processed together
 #define SET 255
-#define HINT 128 // the straight line to the goal; where one has to yield
+#define HINT 128 // value of the straight line to the goal, and of places where cars must yield
 
 typedef struct point {
     int32_t u, v; // units from the picture's upper left corner: to the right, and down
@@ -81,8 +81,8 @@ PV_INLINE void fill(const canvas* at, const extent* shape, uint32_t channel, uin
     }
 }
 
-// What a side covers of a row: taken into a shape, or set at once where there is none. A line has a
-// pixel or two in most rows.
+// Adds the part of a row that a side covers to a shape, or sets its pixels immediately if there is
+// no shape. A line has one or two pixels in most rows.
 PV_INLINE void cover(
     extent* shape, uint8_t* plane, int32_t size, uint8_t value, int32_t row, int32_t a, int32_t b) {
     if (shape) {
@@ -177,7 +177,7 @@ PV_INLINE int32_t round_down(float v) {
     return whole - (v < (float)whole);
 }
 
-// The point so many metres ahead and to the left of the car.
+// Returns the point at these distances ahead and to the left of the car, in metres.
 PV_INLINE point point_at(const canvas* at, float ahead, float left) {
     return (point){round_down(at->u0 - left * at->units_per_m),
                    round_down(at->v0 - ahead * at->units_per_m)};
@@ -201,8 +201,8 @@ static canvas canvas_of(const pv_drive_config* config, const drive_pose* pose, u
                               2.0f * config->raster_pixel_m}; // sqrt(2), and room for rounding
 }
 
-// Ends of `n` segments from `base` on, in units: u, v of the one, then of the other. Those that are
-// not near the picture may be anywhere.
+// Computes the ends of `n` segments, starting with segment `base`, in units: u, v of one end, then
+// of the other. Values of segments far from the picture are undefined.
 PV_INLINE void place_ends(const canvas* at,
                           const drive_scene* scene,
                           uint32_t base,

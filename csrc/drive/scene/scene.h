@@ -87,7 +87,7 @@ typedef struct pv_scene_set {
     float index_range_m;                // ... among segments within this range
     float simplify_m; // no point of a lane or line in the source is farther from its segments than
                       // this
-    float simplify_edges_m; // likewise for road edges
+    float simplify_edges_m; // the same for road edges
     float split_m;          // longest segment
     uint32_t unused[3];
 } pv_scene_set; // 64 bytes
@@ -115,8 +115,8 @@ typedef struct pv_scene {
     int32_t sdc;                         // index of the self-driving car in objects, or -1
     uint32_t object_count;
     uint32_t segment_count[PV_SEGMENT_TYPES];
-    // Uniform grid over the scene; cell (ix, iy) covers [x0 + ix*cell_m, x0 + (ix+1)*cell_m) x
-    // likewise.
+    // Uniform grid over the scene; cell (ix, iy) covers [x0 + ix*cell_m, x0 + (ix+1)*cell_m) in x,
+    // and the same in y.
     float grid_x0_m, grid_y0_m, cell_m;
     uint32_t grid_nx, grid_ny;
     uint32_t unused;

@@ -1,24 +1,25 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Finds where the ways of bodies cross or join, and decides which body goes first there.
+// See conflicts.h.
 //
-// A way begins at a body's rear and follows the lane graph; where lanes part it takes the exit
-// whose end is nearest to the body's goal, as the block `route` does. So others are taken to signal
-// where they turn. A body that is on no lane, and a pedestrian, goes straight on. One vehicle on
-// the way of another follows it: the two have no conflict.
+// A way begins at a body's rear and follows the lane graph. Where lanes split, it takes the exit
+// whose end is nearest to the body's goal, as the observation block `route` does: vehicles are
+// assumed to signal their turns. Pedestrians, and bodies that are on no lane, are predicted to go
+// straight ahead. A vehicle on another vehicle's way follows it; the two have no conflict.
 //
-// The right of way is decided by the first of these rules that distinguishes the two:
+// The right of way is decided by the first of these rules that distinguishes the two bodies:
 //
 //   a body in the shared area goes before one outside it
 //   pedestrians go first on crosswalks, and last elsewhere
-//   a body at a red light waits, then one at a stop or yield sign; of two at signs the nearer one
-//   goes first
-//   where ways join, the lane that leads straight on goes first, of two the one that shifts less
-//   straight on goes before a right turn, and that before a left turn
+//   a body at a red light yields to all others, one at a stop or yield sign to those without; of
+//   two bodies at signs the nearer one goes first
+//   where ways merge, the lane that continues straight goes first; of two such lanes the one that
+//   shifts less sideways
+//   going straight has priority over a right turn, and a right turn over a left turn
 //   a body that comes from the right goes first
 //
-// It cannot be known for bodies on no lane, at lights of no known colour, where two turns join, and
+// It is undecided for bodies on no lane, at lights of unknown colour, where two turns merge, and
 // where directions hardly differ.
 #include "drive/search/conflicts.h"
 
@@ -30,14 +31,14 @@
 
 #define WAY_M 80.0f        // how far ways reach ahead of a body's centre
 #define AREA_M 2.0f        // from the point to the border of the shared area
-#define OWN_REACH_M 4.0f   // an agent farther from all lanes is on none
-#define OTHER_REACH_M 2.0f // ... and another body, which is then parked if it stands
+#define OWN_REACH_M 4.0f   // an agent farther than this from all lanes is on no lane
+#define OTHER_REACH_M 2.0f // the same for other bodies, which count as parked if they stand still
 #define STANDS_MPS 0.5f
-#define WALK_M 3.0f // a pedestrian goes at least so far,
-#define WALK_S 5.0f // or for so long
+#define WALK_M 3.0f // a pedestrian is predicted to walk at least this far,
+#define WALK_S 5.0f // or for this long
 #define LEVEL_M 3.0f
 #define PARALLEL 0.05f // sine of the least angle at which ways cross
-#define JOINED_M 0.5f  // a crossing so close to where ways join is that
+#define JOINED_M 0.5f  // a crossing this close to a merge counts as the merge
 #define NEAR_M 0.1f    // more than rounding
 #define SLOWEST_MPS 0.1f
 #define STRAIGHT_COSINE 0.8660254f // 30 degrees
@@ -61,7 +62,8 @@ static uint32_t rule_of(const drive_scene* scene, const pv_control* control, uin
     }
 }
 
-// Returns the rule for traffic on a lane: that of its controls, or the one with which it came.
+// Returns the rule for traffic on a lane: the one of the lane's controls, else `rule`, the one of
+// the lane before.
 static uint32_t rule_on(const drive_turn* turn, uint32_t lane, uint32_t rule) {
     const drive_scene* scene = &turn->scene;
     const uint64_t count = scene->head->sections[DRIVE_SECTION_controls].count;
@@ -75,7 +77,7 @@ static uint32_t rule_on(const drive_turn* turn, uint32_t lane, uint32_t rule) {
     return most != DRIVE_RULE_NONE ? most : rule;
 }
 
-// Lays out a way from lane segment s on. (x, y): the body's rear.
+// Computes a way that begins on lane segment s. (x, y): the body's rear.
 static uint32_t follow_lanes(const drive_turn* turn,
                              uint32_t body,
                              uint32_t s,
@@ -188,7 +190,7 @@ void drive_lay_out_way_of(const drive_turn* turn, uint32_t row) {
 
 // ---- conflicts ----
 
-// Returns the piece of a way that lies on a lane segment, or DRIVE_WAY_PIECES.
+// Returns the index of a way's piece that lies on a lane segment, or DRIVE_WAY_PIECES.
 static uint32_t piece_on(const drive_way_piece* way, uint32_t count, uint32_t segment) {
     for (uint32_t i = 0; segment != DRIVE_NO_SEGMENT && i < count; i++) {
         if (way[i].segment == segment)
@@ -197,7 +199,7 @@ static uint32_t piece_on(const drive_way_piece* way, uint32_t count, uint32_t se
     return DRIVE_WAY_PIECES;
 }
 
-// Determines where a piece of a way crosses another one: metres along both. Returns 0 if nowhere.
+// Computes where two pieces cross, in metres along each of them. Returns 0 if they do not cross.
 static int pieces_cross(const drive_way_piece* a, const drive_way_piece* b, float* t, float* u) {
     const float sine = a->ux * b->uy - a->uy * b->ux, dx = b->x - a->x, dy = b->y - a->y;
     if (drive_abs(sine) < PARALLEL)
@@ -207,8 +209,7 @@ static int pieces_cross(const drive_way_piece* a, const drive_way_piece* b, floa
     return *t >= 0.0f && *t <= a->length && *u >= 0.0f && *u <= b->length;
 }
 
-// Returns whether a piece of a way comes close to a box: pieces that do not cannot cross what is in
-// it.
+// Returns whether a piece comes close to a way's box. A piece that does not cannot cross that way.
 PV_INLINE int piece_nears(const drive_way_piece* piece, const float* box) {
     const float x = piece->x + piece->length * piece->ux, y = piece->y + piece->length * piece->uy;
     return drive_max(piece->x, x) >= box[0] - NEAR_M && drive_min(piece->x, x) <= box[2] + NEAR_M &&
@@ -230,7 +231,7 @@ static void complete_conflict(const drive_turn* turn, drive_conflict* out) {
     out->other_time = time_to(out->other_distance, bodies->speed[out->other]);
 }
 
-// Finds the first conflict of two ways. Returns 0 if there is none.
+// Finds the first conflict between two ways. Returns 0 if there is none.
 static int find_conflict(const drive_turn* turn,
                          uint32_t own,
                          uint32_t other,
@@ -326,7 +327,7 @@ static int on_crosswalk(const drive_scene* scene, float x, float y) {
     return 0;
 }
 
-// Returns 2 for a lane that leads straight on, 1 for one that turns right, 0 for a left turn.
+// Returns 2 for a lane that continues straight, 1 for a right turn, 0 for a left turn.
 static int rank_of(const drive_scene* scene, uint32_t segment) {
     const pv_lane* lane = &scene->lanes[scene->polyline[segment]];
     const uint32_t first = lane->first_segment, last = first + lane->segment_count - 1;
@@ -335,8 +336,8 @@ static int rank_of(const drive_scene* scene, uint32_t segment) {
     return cosine >= STRAIGHT_COSINE ? 2 : sine < 0.0f ? 1 : 0;
 }
 
-// Returns how far a lane shifts sideways on its last metres: its distance there from the line of
-// the segment on which it ends.
+// Returns how far a lane shifts sideways on its last metres: its distance there from the straight
+// line through the segment on which it ends.
 static float shift_of(const drive_scene* scene, uint32_t segment, const drive_way_piece* joined) {
     const pv_lane* lane = &scene->lanes[scene->polyline[segment]];
     uint32_t s = lane->first_segment + lane->segment_count - 1;
@@ -364,7 +365,7 @@ static int goes_first_where_they_join(const drive_turn* turn,
     return more > SHIFT_M ? 1 : more < -SHIFT_M ? -1 : 0;
 }
 
-// Returns 1 if lights and signs let the agent go first, -1 if the other body, 0 if neither.
+// Returns 1 if lights and signs give the agent the right of way, -1 if the other body, else 0.
 static int goes_first_by_rules(const drive_conflict* conflict, uint32_t rule, uint32_t other_rule) {
     for (uint32_t waits = DRIVE_RULE_RED; waits >= DRIVE_RULE_SIGN; waits--) {
         if ((rule == waits) != (other_rule == waits))
@@ -405,6 +406,6 @@ int drive_goes_first(const drive_turn* turn, const drive_conflict* conflict, int
         return goes_first_where_they_join(turn, conflict, rank, other_rank);
     if (rank != other_rank)
         return rank > other_rank ? 1 : -1;
-    const float sine = a->ux * b->uy - a->uy * b->ux; // above 0: the other comes from the right
+    const float sine = a->ux * b->uy - a->uy * b->ux; // positive: the other comes from the right
     return sine > SIDE_SINE ? -1 : sine < -SIDE_SINE ? 1 : 0;
 }

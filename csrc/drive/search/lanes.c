@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Ways along the lane graph: where a car joins it, which way it takes where lanes part, the next
-// goal of an agent, and how far it has come on the shortest way to its goal.
+// Routes along the lane graph: where a car enters it, which exit it takes where lanes split, the
+// next goal of an agent, and how far it has come on the shortest route to its goal.
 #include "drive/search/lanes.h"
 
 #include "contract/rng.h"
@@ -15,7 +15,7 @@
 
 #define AHEAD_COSINE 0.70710678f // 45 degrees
 #define LEVEL_M 2.0f             // lanes higher above or deeper below are on another level
-#define MOST_PIECES 4096         // of one way: very short lanes may form a ring
+#define MOST_PIECES 4096         // stops a route that goes round a ring of very short lanes
 #define AT_GOAL_M 4.0f           // a lane this near to a goal leads to it
 #define MOST_ENDS 32             // lanes near a goal that are looked at
 #define GOAL_DRAWS 0x80000000u   // draws below are the bundle's and the rewards'
@@ -35,7 +35,7 @@ uint32_t drive_lane_segment_at(const drive_turn* turn,
         const uint32_t s = turn->scratch.index[i];
         const float square = turn->scratch.square[i];
         if (square > least || (square == least && s > best))
-            continue; // of equally near ones the first of the scene
+            continue; // on ties the first segment of the scene is taken
         if (scene->ux[s] * cosine + scene->uy[s] * sine < AHEAD_COSINE)
             continue;
         float rise = drive_abs(scene->z[s] - ground) - drive_abs(scene->slope[s]) * scene->half[s];
@@ -191,7 +191,8 @@ static uint32_t find_ends(const drive_turn* turn, float x, float y, uint32_t* en
     return count;
 }
 
-// Finds the shortest way from a segment to a lane at the agent's goal. Returns 0 if there is none.
+// Finds the shortest route from a segment to a lane at the agent's goal. Returns 0 if there is
+// none.
 static int find_way(
     const drive_turn* turn, uint32_t row, uint32_t start, float x, float y, lane_way* out) {
     const drive_scene* scene = &turn->scene;
@@ -219,7 +220,7 @@ static int find_way(
     return out->length_m < __builtin_inff();
 }
 
-// Returns the metres from the start of a way to its point nearest to (x, y).
+// Returns the metres from the start of a route to its point nearest to (x, y).
 static float along_way(const lane_way* way, float x, float y) {
     const drive_scene* scene = way->scene;
     const uint32_t lanes = (uint32_t)scene->head->sections[DRIVE_SECTION_lanes].count;

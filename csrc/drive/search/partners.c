@@ -17,9 +17,9 @@
 
 #include <string.h>
 
-// Squared distances to all bodies, +infinity for the own row and beyond the range. Returns a limit
-// (as bits) that keeps at least the k nearest: the k-th smallest of the least distances of 16
-// interleaved groups, since each group holds one as near as its least.
+// Computes squared distances to all bodies, +infinity for the own row and beyond the range. Returns
+// a limit (as bits) within which at least the k nearest lie: the k-th smallest among the minima of
+// 16 interleaved groups.
 PV_INLINE int32_t measure(const drive_bodies* bodies,
                           const drive_pose* at,
                           int32_t row,
@@ -218,8 +218,8 @@ void drive_lay_out_bodies(drive_turn* turn) {
                 DRIVE_SIZE_BOUND);
 }
 
-// The bodies within the range, not that of `row`: their squared distances and pv_eight. Returns how
-// many.
+// Lists the bodies within the range, except that of `row`, with their squared distances and
+// pv_eight. Returns their number.
 PV_INLINE uint32_t find_bodies(const drive_partner_search* search,
                                float* restrict square,
                                uint32_t* restrict index) {
@@ -239,7 +239,7 @@ typedef int16_t codes __attribute__((vector_size(4 * PV_WIDTH)));
 
 enum { CODES_OF_ONE = 2 * PV_WIDTH };
 
-// How many of n codes are less than each of the first CODES_OF_ONE * pieces.
+// Counts how many of n codes are less than each of the first CODES_OF_ONE * pieces codes.
 PV_INLINE void rank_codes(const int16_t* all, uint32_t n, int pieces, uint16_t* ranks) {
     codes code[PV_RANKED / CODES_OF_ONE], rank[PV_RANKED / CODES_OF_ONE];
     memcpy(code, all, sizeof code);

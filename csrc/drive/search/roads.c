@@ -4,11 +4,11 @@
 // The exact k nearest road segments of all types together, for the presets that have one block for
 // all of them, and those of some types within a radius.
 //
-// The scene holds its segments in groups of 16 neighbours (scene.h). Groups whose box is too far
-// away are skipped; of the others all squared distances are computed, 16 at a time. A row wants the
-// nearest in any order, so nothing is sorted: one looks for a limit that k of the distances keep.
-// The entries are written in the order of the groups, 8 pv_eight at a time, from rows that hold all
-// that does not depend on the agent.
+// The scene stores its segments in groups of 16 neighbours (scene.h). Groups whose box is too far
+// away are skipped; for the others all squared distances are computed, 16 at a time. A row needs
+// the nearest ones in any order, so nothing is sorted: the search is for a limit such that k
+// distances are within it. The entries are written in the order of the groups, 8 pv_eight at a
+// time, from rows that contain everything that does not depend on the agent.
 //
 // Each agent remembers how far its k nearest reached and where it stood. After a move of m metres
 // the k nearest are at most m farther away, so most groups can be skipped. The result does not
@@ -31,8 +31,8 @@
 
 _Static_assert(LANES == PV_LANES, "groups are vectors");
 
-// The groups near enough, and the squared distances of their segments as bits, PV_FAR_BITS beyond
-// the limit.
+// The groups that are near enough, and the squared distances of their segments as bits; PV_FAR_BITS
+// for distances beyond the limit.
 typedef struct candidates {
     uint32_t* groups;
     int32_t* keys; // (all groups * LANES,), of those found
@@ -147,7 +147,7 @@ typedef struct bracket {
     uint32_t below, above;
 } bracket;
 
-// Roads fill the plane about evenly, so that counts grow about as the square.
+// Roads fill the plane roughly evenly, so counts grow roughly with the square of the distance.
 PV_INLINE int32_t interpolated(const bracket* in, uint32_t k) {
     const float from = in->low < 0 ? 0.0f : float_of(in->low);
     const float share = ((float)(k - in->below) + 0.5f) / (float)(in->above - in->below);
@@ -161,8 +161,8 @@ PV_INLINE void narrow(bracket* in, uint32_t k, int32_t middle, uint32_t count) {
         in->low = middle, in->below = count;
 }
 
-// Returns a limit that k of the keys keep, or would keep if no two were equal. guess_m: about how
-// far away the k-th is, or 0.
+// Returns a limit such that k keys are within it, or would be if no two were equal. guess_m: an
+// estimate of the k-th distance, or 0.
 PV_INLINE int32_t limit_of(const candidates* found, uint32_t k, bracket in, float guess_m) {
     int32_t middle = guess_m > 0.0f ? pv_bits_of(guess_m * guess_m) : interpolated(&in, k);
     for (int round = 0; round < ROUNDS; round++) {
@@ -192,7 +192,8 @@ typedef struct choice {
     uint32_t ties;
 } choice;
 
-// Returns the choice of k keys, some of which may be equal, from a limit that `count` of them keep.
+// Returns the choice of k keys, some of which may be equal, from a limit that `count` keys are
+// within.
 PV_CLONES static choice choose(const candidates* found, uint32_t k, int32_t limit, uint32_t count) {
     for (;;) {
         const int32_t key = next_key(found, limit, count > k ? -1 : 1);
@@ -322,8 +323,8 @@ PV_INLINE uint32_t list_types(const drive_scene* scene,
     return count;
 }
 
-// Hands out the road edges within a distance, of which there are few, from groups whose keys are
-// computed.
+// Lists the road edges within a distance in `edges`, from groups whose keys are computed. They are
+// few.
 PV_INLINE void list_edges(const drive_scene* scene,
                           const candidates* close,
                           float within_m,

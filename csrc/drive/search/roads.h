@@ -15,7 +15,7 @@ typedef struct drive_roads_search {
     uint32_t k;
     float range_m;
     float guess_m;   // about how far away the last one is, or 0
-    float edges_m;   // road edges within this distance are handed out
+    float edges_m;   // road edges within this distance are returned
     int gpudrive;    // write the columns of GPUDrive instead of PufferDrive's
     int exact_reach; // *reach_m receives the distance of the last entry, also if there are fewer
                      // than k

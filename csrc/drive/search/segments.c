@@ -61,7 +61,7 @@ PV_INLINE const pv_cell* cell_at(const drive_scene* scene, float x, float y) {
                   : NULL;
 }
 
-// Returns the candidates of the point's cell, or NULL where the index does not cover the search.
+// Returns the candidates of the point's cell, or NULL if the index does not cover the search.
 PV_INLINE const uint16_t* cell_list(const drive_scene* scene,
                                     int type,
                                     float x,
@@ -107,7 +107,7 @@ PV_INLINE float limit_of(const float* least, uint32_t k) {
     return metres;
 }
 
-// Writes the squared distances of `count` segments from number `first` on.
+// Writes the squared distances of `count` segments, starting with segment `first`.
 PV_INLINE void measure(const drive_scene* scene,
                        uint64_t first,
                        uint32_t count,
@@ -123,8 +123,8 @@ PV_INLINE void measure(const drive_scene* scene,
 
 #define PIECE PV_EIGHT // candidates whose columns are computed together
 
-// The pv_eight of 8 segments, put together in registers: vectors that are loaded from where single
-// pv_eight were just stored would have to wait for them.
+// Assembles the pv_eight of 8 segments in registers: a vector load from memory to which smaller
+// pieces were just stored would have to wait for the stores (no store forwarding).
 PV_INLINE pv_eight gather8(const float* of, const uint16_t* index) {
     return (pv_eight){of[index[0]], of[index[1]], of[index[2]], of[index[3]],
                       of[index[4]], of[index[5]], of[index[6]], of[index[7]]};
@@ -138,8 +138,8 @@ PV_INLINE void load_eight(const drive_scene* scene, const uint16_t* index, float
     memcpy(raw, of, sizeof of);
 }
 
-// Returns the 8 numbers of a list from `base` on. If fewer are left, they are copied to `last`, and
-// the first of them stands for those that are missing.
+// Returns the 8 numbers of a list that begin at `base`. If fewer are left, copies them to `last`
+// and pads them with the first one.
 PV_INLINE const uint16_t* eight_from(const uint16_t* list,
                                      uint32_t base,
                                      uint32_t count,
@@ -151,8 +151,9 @@ PV_INLINE const uint16_t* eight_from(const uint16_t* list,
     return last;
 }
 
-// Keeps those of `count` squared distances that are within the range, or the k least and some more
-// of them, and writes their places to `index`. Returns how many it keeps.
+// Filters `count` squared distances: keeps all that are within the range, or if those are too many
+// a subset that contains the k smallest, and writes their positions to `index`. Returns their
+// number.
 PV_INLINE uint32_t
 keep_nearest(uint32_t count, uint32_t k, float range_square, float* square, uint32_t* index) {
     float least[SCANNED];
@@ -168,8 +169,8 @@ keep_nearest(uint32_t count, uint32_t k, float range_square, float* square, uint
     return keep_up_to(square, (count + PV_LANES - 1) / PV_LANES, pv_bits_of(limit), index);
 }
 
-// Writes the segments of [first, end) within the range, or the k nearest and some more of them, to
-// `square` and `index`. Returns how many there are.
+// Writes the segments of [first, end) within the range, or a subset that contains the k nearest, to
+// `square` and `index`. Returns their number.
 PV_CLONES static uint32_t scan_segments(const drive_scene* scene,
                                         uint32_t first,
                                         uint32_t end,
@@ -193,7 +194,7 @@ PV_CLONES static uint32_t scan_segments(const drive_scene* scene,
     return kept;
 }
 
-// Does the same with the segments of a list.
+// Like the function above, for the segments of a list.
 PV_CLONES static uint32_t scan_list(const drive_scene* scene,
                                     const uint16_t* list,
                                     uint32_t count,
@@ -219,7 +220,7 @@ PV_CLONES static uint32_t scan_list(const drive_scene* scene,
 }
 
 // Returns at most PV_RANKED segments, among them the k nearest within the range: the cell's list
-// itself, or what is left of a longer one or of all segments, written to `found`.
+// itself, or the filtered result of a longer list or of all segments, which is written to `found`.
 PV_INLINE const uint16_t* find_candidates(const search* wanted,
                                           const drive_scratch* scratch,
                                           uint16_t* found,
@@ -243,7 +244,7 @@ PV_INLINE const uint16_t* find_candidates(const search* wanted,
     return found;
 }
 
-// What the entries of up to PV_RANKED candidates are made of.
+// The data from which the entries of up to PV_RANKED candidates are made.
 typedef struct entries {
     _Alignas(64) float rows[PV_RANKED][PIECE]; // a candidate's columns, and one number more
     _Alignas(
@@ -363,8 +364,8 @@ PV_INLINE uint32_t reversed(uint32_t v) {
     return (v & 0x00FFu) << 8 | (v >> 8 & 0x00FFu);
 }
 
-// Sets how many segments each ring gives: a quarter of k if it has them; what is left goes to the
-// nearest rings that have more.
+// Computes how many segments to take from each ring: a quarter of k if it has that many. The
+// remainder is taken from the nearest rings that have more.
 static void share_out(const uint32_t* there, uint32_t k, uint32_t* share) {
     uint32_t left = k;
     for (int ring = 0; ring < RINGS; ring++) {
@@ -394,8 +395,8 @@ PV_INLINE void key_by_ring(
     }
 }
 
-// Inserts a number into an ascending list that holds at most `room`: the least ones stay. Returns
-// how many it holds then.
+// Inserts a number into an ascending list that keeps the `room` smallest ones. Returns the new
+// length of the list.
 PV_INLINE uint32_t insert_least(uint32_t* list, uint32_t count, uint32_t room, uint32_t number) {
     if (count == room && (!count || list[count - 1] <= number))
         return count;
@@ -416,9 +417,9 @@ static void sort_numbers(uint16_t* numbers, uint32_t count) {
     }
 }
 
-// Takes from each ring the segments with the least reversed numbers (within the type), which stay
-// the same while the car drives. They are handed on in the order of the scene, so that of equally
-// near ones the first comes first.
+// Takes from each ring the segments with the smallest bit-reversed numbers (within the type), so
+// that the same ones are chosen while the car drives. They are returned in the order of the scene,
+// so that ties in distance go to the first.
 PV_CLONES void drive_write_spread(const drive_scene* scene,
                                   int type,
                                   const drive_pose* at,
@@ -465,7 +466,7 @@ PV_CLONES uint32_t drive_segments_near(const drive_scene* scene,
         scratch->index[kept] = list[i];
         kept += (uint32_t)(value <= radius_m * radius_m);
     }
-    // The list holds the index_k nearest: with fewer within the radius, none is missing.
+    // The list contains the index_k nearest: if fewer are within the radius, none is missing.
     if (list && kept < scene->index_k[type])
         return kept;
     return drive_segments_within(scene, 1u << type, x, y, radius_m, scratch);

@@ -146,7 +146,7 @@ FOR_AVX512 uint32_t list_up_to_avx512(
     return listed;
 }
 
-// keep_up_to likewise.
+// keep_up_to with AVX-512.
 FOR_AVX512 uint32_t keep_up_to_avx512(float* square,
                                       uint32_t count,
                                       int32_t limit,

@@ -53,7 +53,7 @@ class EmulatedRows(AgentRows):
     Args:
         env: an env, or None where `env_creator(*env_args, **env_kwargs)` makes it.
         buf: rows to adopt (see `set_buffers`).
-        seed: of the first reset without one; None for a random one.
+        seed: seed of the first reset that is called without a seed; None for a random one.
 
     Raises:
         ConfigError: agents with different spaces, or a space without a fixed size.
@@ -337,8 +337,8 @@ class PettingZooPufferEnv(EmulatedRows):
         """Begin an episode.
 
         Returns:
-            observations: by agent (all possible ones), views on the buffer, valid until the next
-            call. infos: the env's.
+            observations: for each possible agent a view of the buffer, valid until the next call.
+            infos: the env's infos.
 
         Raises:
             SpaceMismatchError: the first observation does not fit the space.
@@ -503,8 +503,8 @@ def make_buffer(
     It is (n, elements), or (elements,) of the only row where n is None.
 
     Args:
-        arr_dtype: of the elements.
-        struct_dtype: of `struct`.
+        arr_dtype: dtype of the elements.
+        struct_dtype: dtype of `struct`.
         struct: (rows,) contiguous.
         n: number of rows.
 

@@ -53,7 +53,7 @@ class _Policy(nn.Module):
         raise NotImplementedError
 
     def decode_actions(self, hidden: Tensor) -> tuple[Logits, Tensor]:
-        """Return (what `sample_logits` takes, values (B, 1)) of (B, hidden_size)."""
+        """Return (the input of `sample_logits`, values (B, 1)) for features (B, hidden_size)."""
         raise NotImplementedError
 
     def forward(self, observations: Tensor, state: State | None = None) -> tuple[Logits, Tensor]:
@@ -161,7 +161,7 @@ class LSTMWrapper(nn.Module):
 
         Args:
             env: has the shape of an observation.
-            policy: with the two halves.
+            policy: policy with the two halves.
             input_size: features that the policy's `encode_observations` returns.
             hidden_size: features that its `decode_actions` takes.
         """

@@ -106,7 +106,7 @@ class ResizeObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Compute the space of smaller images.
 
         Args:
-            env: with images (H, W) or (H, W, C).
+            env: env whose observations are images (H, W) or (H, W, C).
             downscale: a divisor of H and W.
 
         Raises: ConfigError.

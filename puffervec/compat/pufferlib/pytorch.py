@@ -119,7 +119,7 @@ def nativize_tensor(observation: Tensor, native_dtype: NativeDType) -> Any:
 
     Args:
         observation: (..., row) of the row's own dtype, as `recv` returned it (not cast).
-        native_dtype: from `nativize_dtype`.
+        native_dtype: dtype from `nativize_dtype`.
 
     Returns: a tensor (..., *shape), or a dict of them by name.
 

@@ -17,7 +17,7 @@ def joint_space(space: Space[Any], n: int) -> Space[Any]:
     """Return the space of a batch of `n` rows.
 
     Args:
-        space: of one row.
+        space: space of one row.
         n: number of rows, at least 1.
 
     Returns: Discrete -> MultiDiscrete of n; MultiDiscrete of D -> integer Box (n, D); Box -> Box

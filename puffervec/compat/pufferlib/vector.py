@@ -143,18 +143,18 @@ def make(
     Args:
         env_creator_or_creators: a callable that makes one env, a sequence with one per env, or
             whatever else `puffervec.make` takes (a C env's name, a Gymnasium id, "module:factory").
-        env_args, env_kwargs: for the creator; with a sequence of creators, sequences with one entry
-            per env.
-        backend: a class of this module, or its name in any case. PufferEnv (the default): the env
-            itself, which is made in this process and holds all its agents; a C env's name then runs
-            in this process.
+        env_args, env_kwargs: arguments for the creator; with a sequence of creators, sequences with
+            one entry per env.
+        backend: a class of this module, or its name in upper or lower case. PufferEnv (the default)
+            makes one env with all its agents in this process and returns it; a C env is then
+            stepped in this process.
         num_envs: number of envs, 1 for PufferEnv.
-        seed: of the first reset, as in `puffervec.make`; a creator with a parameter `seed`, or with
-            **kwargs, gets its env's.
-        kwargs: num_workers (None and "auto": what suits the machine), batch_size in envs (None:
+        seed: seed of the first reset, as in `puffervec.make`; a creator that has a parameter
+            `seed`, or **kwargs, gets the seed of its env.
+        kwargs: num_workers (None and "auto": chosen for the machine), batch_size in envs (None:
             all; "auto": half of them), zero_copy, overwork, sync_traj, and the other keywords of
-            `puffervec.make`. PufferEnv ignores them. Serial ignores num_workers and has as many
-            envs as the batch, so that a script sees the same shapes in every backend.
+            `puffervec.make`. PufferEnv ignores them. Serial ignores num_workers and makes only as
+            many envs as a batch has, so that a script sees the same shapes with every backend.
 
     Returns: a VectorEnv, or with PufferEnv the env.
 
@@ -428,7 +428,10 @@ def candidates(batch_size: int, max_envs: int, cores: int) -> list[dict[str, Any
 
 
 def _most_workers(num_envs: int, batch_size: int, cores: int) -> int | None:
-    """Return the largest number of workers with equal shares, of which whole ones make a batch."""
+    """Return the largest number of workers that share envs and batches evenly; None if none does.
+
+    Each worker has equally many envs, and a batch consists of whole workers.
+    """
     divisors = [
         n for n in range(1, cores + 1) if num_envs % n == 0 and batch_size % (num_envs // n) == 0
     ]

@@ -14,8 +14,8 @@ from puffervec.envs.covid.settings import CovidConfig, build
 
 TRAINING = Training(
     preset={
-        # All envs are in the same day, so a rollout is an episode: deaths follow measures by
-        # months.
+        # All envs are on the same day, so a rollout is a whole episode: deaths follow measures
+        # only after months.
         "vec": {"num_envs": 8, "backend": "serial"},
         "train": {
             "horizon": 540,

@@ -61,7 +61,7 @@ class CovidData:
     """The data of the 51 states.
 
     Attributes:
-        names: of the states.
+        names: names of the states.
         states: (51, 15) float64, the columns of COLUMNS.
         planner: (6,) float64, those of TASTE.
         lambdas: (5,) float64, days.

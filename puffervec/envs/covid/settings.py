@@ -21,7 +21,7 @@ from puffervec.errors import ConfigError
 
 
 def _number(default: float) -> Any:
-    """Return a field for a real number, which C gets as float64, as config structs have float32."""
+    """Return a field for a real number that is passed to C as float64 (config structs: float32)."""
     return field(default=default, metadata={"python": True})
 
 
@@ -32,39 +32,39 @@ class CovidConfig:
     episode_length: int = 540
     """Days of an episode, at most 600."""
     action_cooldown_period: int = 28
-    """Days for which a state keeps the stringency that it has set."""
+    """Days for which a state keeps a stringency level that it has chosen."""
     subsidy_interval: int = 90
-    """Days for which the planner keeps the subsidy."""
+    """Days for which the planner keeps a subsidy level."""
     num_subsidy_levels: int = 20
-    """Subsidies that the planner chooses among, besides none."""
+    """Number of subsidy levels that the planner can choose, besides no subsidy."""
     vaccine_delivery_start: int = 296
-    """Day of an episode from which vaccines are delivered; one beyond its end for none."""
+    """Day of an episode on which the delivery of vaccines starts; beyond its end: no vaccines."""
     delivery_interval: int = 1
     """Days between deliveries of vaccines."""
     beta_delay: int = 29
-    """Days until measures act on transmission."""
+    """Days until a change of stringency affects transmission."""
     max_annual_subsidy_per_person: float = _number(20_000.0)
-    """USD of the highest subsidy."""
+    """Highest subsidy per person and year, in USD."""
     daily_vaccines_per_million_people: float = _number(3000.0)
-    """Doses; one makes immune."""
+    """Doses per day and million people; one dose makes a person immune."""
     infectious_days: float = _number(14.0)
-    """Mean time until somebody who is infected recovers or dies."""
+    """Mean time in days until an infected person recovers or dies."""
     death_rate: float = _number(0.02)
-    """Share of the infected who die."""
+    """Share of infected people who die."""
     infection_too_sick_to_work_rate: float = _number(0.1)
-    """Share of the infected who do not work."""
+    """Share of infected people who are too sick to work."""
     pop_between_age_18_65: float = _number(0.6)
-    """Share of the people who are of working age."""
+    """Share of people who are of working age."""
     risk_free_interest_rate: float = _number(0.03)
-    """What the planner pays for borrowing the subsidies."""
+    """Annual interest rate that the planner pays on borrowed subsidies."""
     gdp_per_capita: float = _number(65_300.0)
-    """USD a year in usual times."""
+    """Production per person and year without the pandemic, in USD."""
     health_priority_scaling_agents: float = _number(1.0)
-    """Factor of the states' weight of health against the economy."""
+    """Factor of the states' weight for health relative to the economy."""
     health_priority_scaling_planner: float = _number(1.0)
-    """Factor of the planner's."""
+    """Factor of the planner's weight for health relative to the economy."""
     reward_normalization_factor: float = _number(1.0)
-    """Rewards are divided by it."""
+    """Number by which rewards are divided."""
     data: str | None = field(default=None, metadata={"python": True})
     """Folder of your own data (four CSV files, see docs/covid.md). None: the synthetic data set of
     the package.

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 """The rules of `tag_continuous` for one env in plain NumPy, for readers and for comparisons.
 
-Taggers and runners drive on a square; each step they change their acceleration and turn. The game,
-its parameter names, action order and observation are those of TagContinuous in WarpDrive (Lan,
-Srinivasa, Wang, Zheng, "Extremely Fast End-to-End Deep Multi-Agent RL on a GPU", 2021), as its
-NumPy code plays it: all state is float32, and the order of operations matters to the last bit.
-Unlike WarpDrive it distinguishes two ends: agents that are tagged out terminate, and all do with
-the last runner; the time limit is a truncation. See puffervec.check_env_equal.
+Taggers and runners drive on a square; in each step they change their acceleration and turn. The
+game, its parameter names, the order of actions and the observations are those of TagContinuous in
+WarpDrive (Lan, Srinivasa, Wang, Zheng, "Extremely Fast End-to-End Deep Multi-Agent RL on a GPU",
+2021), as its NumPy code implements them: all state is float32, and the order of operations matters
+to the last bit. Unlike WarpDrive it distinguishes how episodes end: an agent that is tagged out
+terminates, all agents terminate with the last runner, and at the time limit they are truncated. See
+puffervec.check_env_equal.
 """
 
 from __future__ import annotations

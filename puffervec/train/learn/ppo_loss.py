@@ -115,9 +115,9 @@ def fits(spec: ActionSpec, heads: Heads, value: Tensor) -> bool:
 
 
 def fused_loss(terms: Terms, batch: Batch, heads: Heads, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the loss () and the sums (5,) of actor_critic_loss.
+    """Compute the loss () and the sums (5,) that actor_critic_loss returns.
 
-    Gradients go to heads and value; first derivatives only.
+    Only first derivatives exist, with respect to heads and value.
 
     Args:
         heads, value: Outputs of a policy that `fits` accepts.

@@ -305,7 +305,7 @@ def _side_by_side(sections: list[tuple[str, Rows]]) -> Any:
 
 
 def _limit_rows(rows: Rows, most: int) -> Rows:
-    """Return at most `most` rows; the last one then says how many are left out."""
+    """Return at most `most` rows; if some are left out, the last one gives their number."""
     return (
         rows if len(rows) <= most else [*rows[: most - 1], (f"and {len(rows) - most + 1} more", "")]
     )

@@ -98,7 +98,7 @@ class TensorBoard:
 
 
 def hyperparameters(config: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
-    """Return the settings of a run except its log, by name: {"train.lr": 0.001, ...}.
+    """Return a run's settings by name, {"train.lr": 0.001, ...}, without those of its log.
 
     Lists and tables become text.
     """

@@ -190,7 +190,7 @@ def _free_name(saved: Folder, name: str) -> str:
 
 
 def _kept(parent: Path, before: list[tuple[int, str]] | None) -> str:
-    """Return a phrase that says which checkpoint is still there.
+    """Return a phrase that names the checkpoint that still exists.
 
     Args:
         before: the result of `_saved`, None if the folder could not be read.

@@ -54,9 +54,9 @@ def diverged(
     Args:
         path: the .json file for the statistics; the arrays go into the same folder.
         bad: names of the values that are not finite.
-        storages: by policy.
-        counters: of the run.
-        losses: of the last update.
+        storages: storages by policy.
+        counters: counters of the run.
+        losses: losses of the last update.
     """
     path, times = _free(path)
     arrays: dict[str, Tensor] = {}

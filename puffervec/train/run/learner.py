@@ -156,7 +156,7 @@ class Learner:
 
         Args:
             setup: the run.
-            policies: by name.
+            policies: policies by name.
             shuffle: generator that minibatches are shuffled with.
             pool: threads that process the microbatches.
         """

@@ -104,8 +104,8 @@ def of_checkpoint(
     """Return the opponents of a resumed run from its checkpoint, by policy.
 
     Args:
-        config: of the run.
-        before: of the checkpoint.
+        config: config of the run.
+        before: config of the checkpoint's run.
         found: the checkpoint.
 
     Raises:
@@ -180,7 +180,7 @@ def read_policy(
     Args:
         path: the checkpoint.
         setting: the setting that names it, for messages.
-        name: of the policy of this run; the other run's policy of that name is preferred.
+        name: name of the policy of this run; the other run's policy of that name is preferred.
         rows: the rows that it acts for.
         run: this run.
 

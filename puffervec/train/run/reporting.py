@@ -39,7 +39,7 @@ class Totals:
         agent_steps: valid transitions.
         env_steps: transitions of an env.
         turns: vector steps, each of all halves.
-        seconds: by name in keys.TIME_PARTS, without log and other.
+        seconds: seconds by name in keys.TIME_PARTS, without log and other.
     """
 
     agent_steps: int
@@ -71,7 +71,7 @@ class Reporting:
             setup: the run.
             files: the run folder with its log.
             vec: the vec env.
-            counters: of the run so far.
+            counters: counters of the run so far.
             about: describes the run in one line.
             dashboard: None makes one according to `config.log.dashboard`.
             clock: returns seconds.

@@ -340,7 +340,7 @@ def config_of(manifest: Mapping[str, Any], run: TrainConfig) -> TrainConfig:
     """Return the config of a checkpoint that a run continues, or whose policies act in it.
 
     Args:
-        manifest: of the checkpoint.
+        manifest: manifest of the checkpoint.
         run: the run's config; code that it names may be imported.
 
     Raises:

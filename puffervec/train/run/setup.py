@@ -228,7 +228,7 @@ def make_vec(config: TrainConfig, seed: int | None = None) -> VectorEnv:
     """Start the workers of a run.
 
     Args:
-        config: of the run.
+        config: config of the run.
         seed: env i gets seed + i; None takes `train.seed`.
     """
     v = config.vec.resolved(config.python)

@@ -88,8 +88,8 @@ def choose(
     Args:
         run: the run.
         make_vec: starts the vec env of a config.
-        policies: by group name or `default`, if they differ from those that the config describes;
-            copies of them are used.
+        policies: policies by group name or `default`, if they differ from those that the config
+            describes; copies of them are used.
         measure: if False, choose without measuring (several ranks must all choose alike).
     """
     allowed_s = measuring_s(run.config) if run.device.type == "cpu" and measure else 0.0

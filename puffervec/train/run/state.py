@@ -3,9 +3,9 @@
 """The state of a run in the files of a checkpoint; each part of the trainer supplies its own files.
 
     learner.py      <policy>, optimizer, pool    the same on all ranks: the first rank's are saved
-    collector.py    returns, episodes            likewise
+    collector.py    returns, episodes            the same on all ranks
                     envs, ahead                  one per rank: envs-rank1 and so on
-    (Generators)    random                       likewise
+    (Generators)    random                       one per rank
 
 With all of them a resumed run is byte-identical to the run that was never stopped, on a CPU of the
 same kind with the same torch; `Saver.numerics` lists everything that the results depend on. There
@@ -120,10 +120,10 @@ def as_trained(
     Python env with an image.
 
     Args:
-        config: of the run.
-        groups: of the env.
-        manifest: of the checkpoint.
-        tensors: of the checkpoint, by file stem.
+        config: config of the run.
+        groups: groups of the env.
+        manifest: manifest of the checkpoint.
+        tensors: tensors of the checkpoint, by file stem.
 
     Raises:
         CheckpointError: `policy.map` differs from the checkpoint's.
@@ -157,10 +157,10 @@ def as_chosen(
     because the saved states are those of the halves.
 
     Args:
-        config: of the run.
-        before: of the checkpoint.
-        manifest: of the checkpoint.
-        device: of this rank.
+        config: config of the run.
+        before: config of the checkpoint's run.
+        manifest: manifest of the checkpoint.
+        device: device of this rank.
     """
     numerics = manifest.get("numerics")
     if (
@@ -239,7 +239,7 @@ class Saver:
         """Write a checkpoint and return its folder; all ranks must call it.
 
         Args:
-            counters: of the run.
+            counters: counters of the run.
             elapsed_s: duration of the run so far.
             note: called with a message if the run folder was deleted.
 

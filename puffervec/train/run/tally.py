@@ -93,7 +93,7 @@ class Tally:
         """Build the scales of the rewards.
 
         Args:
-            rows: by policy.
+            rows: rows by policy.
             storages: the storages that updates learn from, by policy.
             ranks: the ranks whose rollouts are counted together.
         """

@@ -39,7 +39,7 @@ def load_policies(
 
     Args:
         path: the checkpoint folder.
-        device: for the policies.
+        device: device for the policies.
         trusted: names of a custom env and policy that the user has given, because the checkpoint
             alone must not cause code to be imported.
         env: creates the Python env, in place of the name in the checkpoint.
@@ -76,7 +76,7 @@ def initial_policies(path: Path, config: TrainConfig) -> dict[str, nn.Module]:
 
     Args:
         path: the checkpoint folder.
-        config: of the new run.
+        config: config of the new run.
 
     Raises:
         CheckpointError: it has no policy of that name, or one of another size.
@@ -103,11 +103,11 @@ def with_weights(
 
     Args:
         path: the checkpoint folder, for messages.
-        name: of the policy, for messages.
+        name: name of the policy, for messages.
         rows: the rows that the policy acts for.
-        weights: by parameter or buffer name.
+        weights: weights by parameter or buffer name.
         given: the network to load them into; None builds one.
-        device: for the policy.
+        device: device for the policy.
 
     Raises:
         CheckpointError: the weights do not fit or are not finite.

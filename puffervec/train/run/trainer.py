@@ -69,7 +69,7 @@ class Trainer:
         folder: the run folder.
         counters: agent-steps and so on, over all resumes.
         learner, collector, saver, reporting: the parts.
-        policies, slots: by policy name.
+        policies, slots: policies and slots by policy name.
         vec: the vec env.
     """
 
@@ -91,9 +91,9 @@ class Trainer:
 
         Args:
             config: the settings.
-            policies: by policy name, in place of those that `config.policy` describes; the names
-                are those of `policy.map`, otherwise of the row groups, or `default` if there is
-                only one group.
+            policies: policies by name, used instead of those that `config.policy` describes. The
+                names are the ones in `policy.map`, otherwise those of the row groups, or `default`
+                if there is only one group.
             checkpoint: folder to resume from; the run folder that it lies in
                 (RUN/checkpoints/NAME) is used again.
             folder: the run folder, if the checkpoint does not lie in one; None creates one
@@ -261,7 +261,7 @@ class Trainer:
         """Write a line of metrics to the log and the trackers, show it, and return it.
 
         Args:
-            losses: of the last update.
+            losses: losses of the last update.
         """
         values = {**self._rates(), **self.collector.means(), **losses}
         if self._evaluations is not None:

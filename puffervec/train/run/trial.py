@@ -47,7 +47,7 @@ def try_policies(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module])
     """Call each custom policy with a few rows of zeros, on the CPU.
 
     Args:
-        rows: by policy name.
+        rows: rows by policy name.
         given: the policies that do not come from the settings, by name; copies are called.
 
     Raises:

@@ -32,9 +32,9 @@ class Choice:
     """An episode to play.
 
     Attributes:
-        seed: of the env.
-        name: of the part; "" for the drawing's own title.
-        task: of the env; None: the default.
+        seed: seed of the env.
+        name: name of the part; "" for the drawing's own title.
+        task: task of the env; None: the default.
         score: None where it was not evaluated.
         measure: the name of the score.
     """
@@ -67,7 +67,7 @@ def choose(config: TrainConfig, actor: Actor, which: str = WORST, seed: int = 0)
         config: as it is evaluated (`evaluation_config`).
         actor: to evaluate.
         which: see `choices_of`.
-        seed: of the evaluation.
+        seed: seed of the evaluation.
 
     Raises:
         ConfigError: `which` has no meaning.
@@ -83,9 +83,9 @@ def choices_of(report: Report, which: str, seed: int = 0) -> list[Choice]:
     """Return the episodes that `part:NAME`, `worst:N` or `all` means.
 
     Args:
-        report: of an evaluation with parts.
+        report: report of an evaluation with parts.
         which: as above.
-        seed: of that evaluation.
+        seed: seed of that evaluation.
 
     Raises:
         ConfigError: the part does not exist.
@@ -111,8 +111,8 @@ def play_choices(
     """Play episodes, one after the other.
 
     Args:
-        config: as of `choose`.
-        actor: who plays.
+        config: see `choose`.
+        actor: actor that plays.
         choices: the episodes.
         most_steps: the limit of each.
 

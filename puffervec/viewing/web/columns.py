@@ -34,7 +34,7 @@ class Stream:
         self._parts.append(np.asarray(numbers, np.int64).ravel())
 
     def add_differences(self, numbers: Any, stride: int = 1) -> None:
-        """Add the first `stride` numbers, and the differences of the others to `stride` before."""
+        """Add the first `stride` numbers; for each other one the difference to `stride` before."""
         numbers = np.asarray(numbers, np.int64).ravel()
         ahead = np.concatenate([np.zeros(min(stride, len(numbers)), np.int64), numbers[:-stride]])
         self.add(numbers - ahead)
@@ -51,7 +51,7 @@ class Stream:
 
 
 def exponent_of(most: float) -> int:
-    """Return the power of ten in whose multiples numbers up to `most` are stored.
+    """Return the exponent of the power of ten to whose multiples numbers up to `most` are rounded.
 
     >>> exponent_of(250.0), exponent_of(1.0), exponent_of(0.0)
     (-2, -5, 0)
@@ -67,7 +67,7 @@ def whole(numbers: Any, exponent: int) -> Whole:
 
 
 def runs_of(present: NDArray[np.bool_]) -> Runs:
-    """Return the first place and the end of each run of True.
+    """Return the start and end (exclusive) of each run of True values.
 
     >>> runs_of(np.array([False, True, True, False, True]))
     [[1, 3], [4, 5]]
@@ -78,7 +78,7 @@ def runs_of(present: NDArray[np.bool_]) -> Runs:
 
 
 def fill_gaps(numbers: NDArray[Any], present: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return numbers (n,) whose gaps repeat the number before, or the first one."""
+    """Fill gaps in numbers (n,) with the number before, or at the start with the first one."""
     places = np.where(present, np.arange(len(present)), present.argmax())
     return numbers[np.maximum.accumulate(places)]
 

@@ -38,7 +38,7 @@ class Follower:
         version: changes with the contents.
         error: why nothing can be read, or "".
         remark: what was left out, or "".
-        config, env: of the file's head.
+        config, env: config and env of the file's head.
         age_s: since the file was last written to; None where it does not exist.
     """
 

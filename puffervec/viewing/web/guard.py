@@ -64,7 +64,7 @@ def refusal(token: str, path: str, headers: Mapping[str, str], socket: bool = Fa
     """Return why a request is refused (403); None: it is not.
 
     Args:
-        token: of the server.
+        token: token of the server.
         path: as it was sent; it must begin with /TOKEN/.
         headers: names in any case.
         socket: whether it asks to become a websocket, which browsers let any page open: such a

@@ -60,7 +60,7 @@ class ObservedShapes:
 
         Args:
             stream: to add to.
-            count: of moments.
+            count: number of moments.
             rows: the most interesting ones first.
         """
         kept: list[int] = []

@@ -56,7 +56,7 @@ def page(title: str, scripts: Sequence[str], styles: Sequence[str], data: Mappin
     """Return a page with an empty `<main id="app">`, which the last script fills.
 
     Args:
-        title: of the page.
+        title: title of the page.
         scripts, styles: names for `source`.
         data: what scripts read from the element `data`, as JSON.
     """
@@ -80,7 +80,7 @@ def document(title: str, head: str, scripts: str = "") -> str:
     """Return an HTML document with an empty `<main id="app">`.
 
     Args:
-        title: of the page.
+        title: title of the page.
         head: elements for the end of the head, as HTML.
         scripts: elements that follow the main element, as HTML.
     """

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Compact pictures that agents observe: few colours, at most 128 pixels a side, of some agents.
 
-Of an episode, pictures are kept of as many agents as a number of bytes allows, the lowest returns
-first; steps of the first agent are left out where all would be too many. static/pictures.js reads
-them. Runs in the learner.
+A limit on bytes determines for how many agents of an episode pictures are kept, those with the
+lowest returns first. If the pictures of a single agent are already too many, some steps are left
+out. static/pictures.js reads them. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Pictures:
 
         Args:
             rows: the most interesting ones first.
-            most_bytes: of all.
+            most_bytes: limit on the bytes of all of them together.
         """
         if self.size is None:
             return None
@@ -131,7 +131,7 @@ def _mask(bits: int) -> int:
 
 
 def _reduce(colours: Codes, bits: int) -> Codes:
-    """Return codes with only so many bits of each colour."""
+    """Return codes that keep only `bits` bits of each colour."""
     mask = _mask(bits)
     reduced: Codes = colours & np.uint16((mask << (2 * BITS)) | (mask << BITS) | mask)
     return reduced

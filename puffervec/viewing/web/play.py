@@ -64,7 +64,7 @@ class Round:
     """One agent's rewards and facts in an episode.
 
     Attributes:
-        rewards: of its valid steps.
+        rewards: rewards of its valid steps.
         facts: the last that were known.
     """
 
@@ -77,13 +77,13 @@ class Round:
 
 
 class Game:
-    """An env whose agents a policy plays, except one. It does not know pages and clocks."""
+    """An env in which a policy plays all agents except one; independent of pages and clocks."""
 
     def __init__(self, env: NativeEnv, config: Any, actor: Actor) -> None:
         """Make the env.
 
         Args:
-            env: with a drawing and keys.
+            env: env that has a drawing and keys.
             config: its settings, as they are evaluated.
             actor: plays the other agents.
 
@@ -269,7 +269,7 @@ class Session:
         Args:
             game: to play.
             send: sends a message, and waits while the page takes none.
-            seed: of the first episode.
+            seed: seed of the first episode.
         """
         self._game, self._send = game, send
         self._seed: int | None = seed

@@ -96,11 +96,11 @@ def play(
     """Play an episode from its reset to its end.
 
     Args:
-        env: with a drawing.
+        env: env that has a drawing.
         config: its settings.
-        actor: who plays.
+        actor: actor that plays.
         task: see `VectorEnv.set_tasks`; None: in an env with tasks, seed modulo tasks.
-        seed: of the env.
+        seed: seed of the env.
         most_steps: an episode that takes longer is cut there.
 
     Raises:

@@ -26,8 +26,8 @@ class Replay:
     """An episode, packed for a page.
 
     Attributes:
-        title: of the scene.
-        steps: of the episode.
+        title: title of the scene.
+        steps: steps of the episode.
         agents: number that took part.
         data: what the page plays, packed.
         score: None: unknown.

@@ -32,7 +32,7 @@ class Server:
 
     Attributes:
         token: the first part of every path.
-        url: of the first page, once the server runs.
+        url: URL of the first page, once the server runs.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -78,7 +78,7 @@ class Server:
         """Add the first page: a `<main id="app">` that scripts fill.
 
         Args:
-            title: of the page.
+            title: title of the page.
             names: scripts and styles, for `source`.
             script: the last one.
         """

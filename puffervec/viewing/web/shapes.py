@@ -48,7 +48,7 @@ def numbers_of(shape: Shape) -> tuple[float, ...]:
 
 
 def exponents_of(kind: str, count: int, place: int) -> list[int]:
-    """Return the power of ten of each of a shape's numbers. place: that of places and sizes."""
+    """Return the decimal exponent of each number of a shape. place: the one of places and sizes."""
     return [ANGLE if kind == "box" and number == 4 else place for number in range(count)]
 
 
@@ -57,7 +57,7 @@ class Looks:
     """Numbers of the roles and styles of an episode.
 
     Attributes:
-        colours: by role; they are the legend, in this order.
+        colours: colours by role; they are the legend, in this order.
         roles, styles: in the order of their numbers.
     """
 

@@ -59,7 +59,7 @@ class Evaluations:
         """Prepare the folder, and read what an earlier part of the run left there.
 
         Args:
-            config: of the run.
+            config: config of the run.
             folder: the run folder.
             note: shows a message permanently.
             clock: returns seconds.

@@ -79,7 +79,7 @@ class Exported:
 
     Attributes:
         policy: its name.
-        path: of the file.
+        path: path of the file.
         inputs, outputs: shape and dtype by name.
         difference: the largest that the check measured.
         engine: the program that ran the file for the check.

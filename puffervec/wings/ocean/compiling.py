@@ -48,11 +48,11 @@ _UNDEFINED = re.compile(
 
 @dataclass(frozen=True)
 class Tools:
-    """What envs are compiled with, apart from their sources.
+    """The tools with which envs are compiled.
 
     Attributes:
         compiler: the command of the C compiler.
-        flags: more flags, such as those of a library that envs need.
+        flags: additional flags, such as those of a library that envs need.
         raylib: the folder of the raylib with which envs draw, or None: they draw nothing.
     """
 

@@ -62,7 +62,7 @@ def over(
 
 
 def value_of(text: str) -> Any:
-    """Return the value of a text: a truth value, a number, a tuple of values, or the text.
+    """Convert a text to its value: a boolean, a number, a tuple of values, or the text itself.
 
     >>> value_of("True"), value_of("90_000"), value_of("1e-3"), value_of("4, 5.5"), value_of("auto")
     (True, 90000, 0.001, (4, 5.5), 'auto')

@@ -132,7 +132,7 @@ def mapped(sections: Sections, agents: int, logged: tuple[str, ...]) -> Mapped:
     """Return what the sections of an .ini file mean here.
 
     Args:
-        sections: of the file, over those of its default.ini.
+        sections: sections of the file, over those of its default.ini.
         agents: number of agents per env.
         logged: names of the numbers that the env logs.
     """

@@ -249,9 +249,10 @@ def _names_in(kind: type) -> set[str]:
 
 
 def _stand_in_modules(path: Path, binding: Binding) -> dict[str, Any]:
-    """Return the modules that an env's module imports and that are not there, by name.
+    """Return, by name, replacements for modules that an env's module imports but that are missing.
 
-    These are PufferLib's, and empty ones for packages that are not installed: they draw, mostly.
+    These are PufferLib's own modules, and empty ones for other packages that are not installed,
+    most of which are for drawing.
     """
     ocean = types.ModuleType("pufferlib.ocean")
     own = types.ModuleType(f"pufferlib.ocean.{path.stem}")

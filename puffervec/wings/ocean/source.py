@@ -81,7 +81,7 @@ def read(path: Path) -> str:
 
 
 def without_comments(code: str) -> str:
-    """Return C code without comments, with as many lines."""
+    """Return C code without comments; the number of lines stays the same."""
     return _COMMENT.sub(lambda match: match[1] or "\n" * match[0].count("\n") or " ", code)
 
 
@@ -169,7 +169,7 @@ def _main_file(given: Path) -> Path | None:
 
 
 def _own_files(main: Path) -> Iterator[Path]:
-    """Yield `main` and the files that it includes and that lie near it, each once."""
+    """Yield `main` and the files near it that it includes, each once."""
     seen, waiting = {main}, [main]
     while waiting:
         path = waiting.pop()

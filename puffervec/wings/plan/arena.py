@@ -45,7 +45,7 @@ class Block:
     """Tensors that share memory.
 
     Attributes:
-        name: of the tensor that owns the memory.
+        name: name of the tensor that owns the memory.
         tensors: names of all tensors in it.
         buffer: name of the buffer.
         size: bytes, a multiple of ALIGNMENT.
@@ -62,7 +62,7 @@ class Block:
     offset: int = -1
 
     def meets(self, other: Block) -> bool:
-        """Return whether some step needs both."""
+        """Return whether both blocks are needed in the same step."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -71,7 +71,7 @@ class Arena:
     """The addresses of a graph's tensors.
 
     Attributes:
-        blocks: by buffer, in the order of their first step.
+        blocks: blocks by buffer, in the order of their first step.
         buffers: bytes of each.
         bounds: per buffer, the most bytes that any one step needs, a lower bound of its size.
         separate: bytes with a buffer per tensor, views included, without workspaces.
@@ -361,7 +361,7 @@ def _search(
 
 
 def most_at_once(blocks: Iterable[Block]) -> int:
-    """Return the most bytes that one step needs.
+    """Return the largest number of bytes that any one step needs.
 
     >>> blocks = [Block("a", [], "", 64, 0, 1), Block("b", [], "", 128, 1, 2)]
     >>> most_at_once([*blocks, Block("c", [], "", 64, 2, 2)])

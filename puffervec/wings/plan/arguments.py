@@ -25,7 +25,7 @@ class Arguments:
         """Record the structure of an example.
 
         Args:
-            name: of the tree in error messages.
+            name: name of the tree in error messages.
             example: a tree of tensors and other values.
         """
         leaves, self._spec = tree_flatten(example)

@@ -40,7 +40,7 @@ aten = torch.ops.aten
 
 
 class PlanError(PuffervecError):
-    """A module cannot be planned, or its plan returns other numbers than the module."""
+    """A module cannot be planned, or its plan's results differ from the module's."""
 
 
 def from_graph(
@@ -51,10 +51,10 @@ def from_graph(
     """Return the nodes and tensors of a graph, with lifetimes; `arena.place` gives them addresses.
 
     Args:
-        graph_module: of ATen operations.
+        graph_module: graph module of ATen operations.
         kinds: kinds of tensors (see `TensorDesc`) by the name of their node. By default
             placeholders are inputs, and other tensors temporaries or outputs.
-        carried: by node, the placeholder that its output replaces for the next run.
+        carried: for each node, the placeholder that its output replaces for the next run.
 
     Raises:
         PlanError: names the place of a size that is not known, or of an operation that writes to

@@ -113,7 +113,7 @@ class PlanCache:
         return results
 
     def _acquire(self, args: tuple[Any, ...], rows: int) -> tuple[tuple[Any, ...], PolicyPlan]:
-        """Return an unused plan with room for so many rows, and the key for giving it back."""
+        """Return an unused plan with room for `rows` rows, and the key with which to return it."""
         with self._lock:
             kind = _kind(args, rows, self.policy.training)
             size = self._size(rows, kind)
@@ -130,7 +130,7 @@ class PlanCache:
             return key, self._free[key].pop()
 
     def _size(self, rows: int, kind: tuple[Any, ...]) -> int:
-        """Return the rows of the plan for so many; see the module docstring."""
+        """Return the number of rows of the plan for a batch; see the module docstring."""
         sizes: list[int] = [key[0] for key in self._plans if key[1:] == kind]
         fitting = [size for size in sizes if rows <= size <= 2 * rows]
         if fitting:
@@ -154,7 +154,7 @@ def acting(policy: Any, mode: str) -> Any:
 
 
 def without_graphs(mode: str) -> str:
-    """Return the mode without CUDA graphs, for where there are none or the caller makes them."""
+    """Return the mode without CUDA graphs, if there are none here or if the caller makes them."""
     return mode.removesuffix("+cudagraph") if mode != "cudagraph" else "eager"
 
 
@@ -190,7 +190,7 @@ def _kind(args: tuple[Any, ...], rows: int, training: bool) -> tuple[Any, ...]:
 
 
 def _pad_rows(part: Any, rows: int) -> Any:
-    """Return a tensor padded with zeros to so many rows."""
+    """Return a tensor padded with zeros to a number of rows."""
     if not isinstance(part, Tensor):
         return part
     out = part.new_zeros(rows, *part.shape[1:])

@@ -26,7 +26,7 @@ class Call:
 
     Attributes:
         op: the operation.
-        out: as many tensors as it returns.
+        out: the tensors that it returns.
         args, kwargs: its arguments.
         workspace: tensors that only this node uses.
     """

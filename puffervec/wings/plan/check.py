@@ -28,9 +28,9 @@ def check_plans(
     """Plan the policies whose `train.plan` is arena for a few rows, without running them.
 
     Args:
-        rows: by the names of their policies.
+        rows: rows by the names of their policies.
         policies: those that do not come from the settings.
-        device: where the run's policies are.
+        device: device of the run's policies.
 
     Raises:
         ConfigError: an operation without a rule, named with its place, or a mode that cannot run on
@@ -61,7 +61,7 @@ def _check_arena(own: PolicyRows, module: nn.Module | None) -> None:
 
 
 def example_arguments(own: PolicyRows, policy: Any, rows: int) -> tuple[Any, ...]:
-    """Return arguments for so many rows that begin an episode: zeros, and all actions allowed."""
+    """Return arguments for rows that begin an episode: zeros, and all actions allowed."""
     storage = Storage(own.group, 0, rows, torch.device("cpu"), None, own.section.joint)
     obs = policy_input({key: part[0] for key, part in storage.obs.items()})
     mask = None if storage.action_masks is None else storage.action_masks[0].fill_(True)

@@ -41,7 +41,7 @@ class PolicyExecutor:
 
         Args:
             graph: placed.
-            arena: of `arena.place`.
+            arena: arena from `arena.place`.
             parameters: returns the current tensors of kind parameter by name.
 
         Raises:

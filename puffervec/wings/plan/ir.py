@@ -39,7 +39,7 @@ class TensorDesc:
     Attributes:
         name: unique in the graph.
         shape, stride: in elements.
-        dtype, device: as of torch.
+        dtype, device: as in torch.
         kind: input (the caller writes it before each run), state (stays from run to run), output,
             parameter (outside the plan's memory), saved (for the backward pass), temporary, or
             workspace (of one node).
@@ -159,11 +159,11 @@ class Graph:
 
     Attributes:
         nodes: in order.
-        tensors: by name.
+        tensors: tensors by name.
         inputs: names of the tensors that the caller writes, in the order of the graph's
             placeholders; None for placeholders that are not tensors.
         outputs: results: tensors, or constants.
-        carried: by output, the input or parameter that it replaces for the next run.
+        carried: for each output, the input or parameter that it replaces for the next run.
         constants: parameters that the graph itself holds, by name.
     """
 

@@ -37,7 +37,7 @@ class Noise:
     """An input of the graph that is filled with random numbers before each run.
 
     Attributes:
-        name: of the input.
+        name: name of the input.
         normal: draw from the standard normal distribution, not uniformly from [0, 1).
     """
 
@@ -60,9 +60,10 @@ class Joint:
         graph: its outputs are the leaves of the loss's results, then one gradient per name in
             `gradients`.
         module: the graph as a torch module, for comparisons.
-        sources: by name of a parameter of the graph, the name of the policy's parameter or buffer.
+        sources: for each parameter's name in the graph, the name in the policy (a parameter or
+            buffer).
         gradients: names of the policy's parameters, in the order of their gradients.
-        noise: inputs that follow those of the batch.
+        noise: the inputs that come after those of the batch.
         loss_spec: tree structure of the loss's results.
     """
 
@@ -100,7 +101,7 @@ def trace_joint(policy: nn.Module, loss: Loss, batch: Any) -> Joint:
     """Return the graph of a gradient step without the optimizer, for a batch of this shape.
 
     Args:
-        policy: with parameters.
+        policy: policy that has parameters.
         loss: takes the policy and the batch; returns a number to minimize, or a tuple that begins
             with it, as tensors.
         batch: example inputs.

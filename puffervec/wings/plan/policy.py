@@ -8,7 +8,7 @@
                          without allocations
     compile              the module through torch.compile                     with a compiler
     cudagraph            the module, recorded once and replayed               CUDA
-    compile+cudagraph    the compiled module, likewise                        CUDA
+    compile+cudagraph    the compiled module, recorded once and replayed      CUDA
 
 All have the same interface: fixed buffers that the caller writes (`inputs`) and reads (`outputs`),
 and `run()` in between. The outputs are compared with the module's when the plan is made.
@@ -87,7 +87,7 @@ class PolicyPlan:
     """A module with planned memory, for inputs of fixed shapes.
 
     Attributes:
-        mode: of MODES.
+        mode: one of MODES.
         inputs, outputs: trees like those that the module takes and returns, of fixed tensors. `run`
             reads the former and overwrites the latter. Inputs must be written before each run: in
             mode arena their memory is reused once they have been read. The exception is a recurrent

@@ -42,7 +42,7 @@ class StepPlan:
         inputs: the batch as fixed tensors, to be written before each run; their memory is reused
             once they have been read.
         outputs: the loss's results, as fixed tensors that the next run overwrites.
-        gradients: by parameter, as fixed tensors; each run sets the parameters' `grad` to them.
+        gradients: fixed tensors by parameter; each run sets the parameters' `grad` to them.
         grad_norm: () norm over all gradients before clipping; None without clipping.
         difference: the largest of loss and gradients from eager, relative to numbers above 1, when
             the plan was made.
@@ -252,9 +252,9 @@ def compile_step(
             allocates itself is not planned: the trainer's own, SGD and the fused ones of
             torch.optim allocate none.
         batch: example inputs: a tree of tensors (tuples, lists, dicts, registered dataclasses).
-        max_grad_norm: scale the gradients down to this norm over all; None: leave them.
-        generator: of the random numbers that dropout and sampling draw in each run; None: torch's
-            own.
+        max_grad_norm: largest norm over all gradients; larger ones are scaled down to it. None: do
+            not scale.
+        generator: generator from which dropout and sampling draw in each run; None: torch's own.
         tolerance: how far loss and gradients may be from eager, relative to numbers above 1.
 
     Returns: the plan.

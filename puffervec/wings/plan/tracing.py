@@ -29,7 +29,7 @@ class TracedModule:
         module: the original.
         graph: its tensors have no addresses yet.
         out_spec: tree structure of the outputs.
-        sources: by a parameter's name in the graph, its path in the module.
+        sources: for each parameter's name in the graph, its path in the module.
         constants: parameters that the graph holds, by name.
     """
 

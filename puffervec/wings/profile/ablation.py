@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Comparison of ways to make a call faster: times, cost of preparation, and change of results."""
+"""Compare ways to make a call faster: speed, preparation time, and difference of results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def compiled(**settings: Any) -> Callable[[Work], Work]:
     """Return a function that compiles work, which then draws the same noise as without.
 
     Args:
-        settings: of torch.compile.
+        settings: settings of `torch.compile`.
     """
 
     def make(work: Work) -> Work:
@@ -65,12 +65,12 @@ class Entry:
     """The result of one mode.
 
     Attributes:
-        mode: its name.
-        latency: None where it cannot run.
-        speed: speed-up over the first mode, by the medians of alternating calls.
-        ready_s: seconds until the first result, compilation included.
-        difference: the largest from the first mode's results; NaN where there are no numbers.
-        why: the reason where it cannot run.
+        mode: Name of the mode.
+        latency: Latency of a call; None if the mode cannot run here.
+        speed: Speed-up over the first mode, by the medians of alternating calls.
+        ready_s: Seconds until the first result, including compilation.
+        difference: Largest difference from the first mode's results; NaN if they are no numbers.
+        why: The reason if the mode cannot run.
     """
 
     mode: str
@@ -100,9 +100,9 @@ def ablation(
 
     Args:
         work: called without arguments.
-        timing, changes: of `latency`.
-        modes: by name; the others are compared with the first one. A function without arguments
-            returns work made in another way. None: MODES.
+        timing, changes: see `latency`.
+        modes: modes by name; the others are compared with the first one. A function without
+            arguments returns work made in another way. None: MODES.
 
     Raises:
         Exception: whatever the work raises in the first mode.

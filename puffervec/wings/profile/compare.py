@@ -78,7 +78,7 @@ class Comparison:
         """Return a sentence for each figure that exceeds its limit.
 
         Args:
-            limits: by key of LIMITS.
+            limits: limits by key of LIMITS.
 
         Raises:
             ConfigError: the reports do not have a figure, so its limit would never be exceeded.

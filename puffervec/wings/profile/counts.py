@@ -32,9 +32,9 @@ class Counts:
     """Numbers of events per call.
 
     Attributes:
-        launches: of kernels and graphs.
-        copies: from the device to the host.
-        synchronisations: of the host with the device.
+        launches: number of kernel and graph launches.
+        copies: number of copies from the device to the host.
+        synchronisations: number of times the host waits for the device.
         source: what was counted, "CUDA" (its API) or "operations".
     """
 

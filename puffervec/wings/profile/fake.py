@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Fake CUDA tensors: a proof on any machine that code does not wait for the device.
+"""Prove on any machine, with fake CUDA tensors, that code does not wait for the device.
 
 `fake_cuda` makes tensors that claim to be on a GPU and have shapes but no contents. Reading a
 number fails, and `Syncs` sees what leaves the device. Streams, events and graphs are stand-ins. It

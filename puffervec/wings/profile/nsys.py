@@ -181,7 +181,7 @@ def read_csv(paths: Sequence[str | Path], inferences: int | None = None) -> Trac
     """Read summaries that `nsys stats --format csv` wrote, in any order, also several per file.
 
     Args:
-        paths: of the files.
+        paths: paths of the files.
         inferences: how many were recorded; None: count the ranges of that name.
 
     Raises:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures of reports: a box per call or phase, and for sweeps the points, line and residuals."""
+"""Draw reports: a box per call or phase, and for sweeps the points, the line and the residuals."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def picture(
 
     Args:
         reports: to draw.
-        path: of the file.
-        names: of the reports, where there are several.
+        path: path of the file.
+        names: names of the reports, where there are several.
 
     Raises:
         MissingExtraError: matplotlib is not installed.

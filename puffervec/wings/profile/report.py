@@ -30,7 +30,7 @@ class Report:
 
     Attributes:
         about: facts about target and machine: text and numbers by name.
-        latencies: of calls or phases.
+        latencies: latencies of calls or phases.
         sweep: None where there was none.
     """
 

@@ -100,7 +100,7 @@ def sweep(
         make: takes a value and returns the work, called without arguments.
         knob: its name.
         values: at least two.
-        timing, changes: of `latency`.
+        timing, changes: see `latency`.
 
     Raises:
         ConfigError: fewer than two values; as of `latency`.
@@ -119,8 +119,8 @@ def sweeps(
     """Sweep several works for a comparison, alternating, so that other load affects all alike.
 
     Args:
-        makes: by name.
-        knob, values, timing, changes: as of `sweep`.
+        makes: makes by name.
+        knob, values, timing, changes: see `sweep`.
 
     Raises: as `sweep`.
     """

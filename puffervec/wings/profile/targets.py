@@ -78,7 +78,7 @@ class Subject:
     """A target with the functions that profile it.
 
     Attributes:
-        device: where it runs.
+        device: device on which it runs.
         knobs: names that a sweep may change; None: any argument of the callable.
         make: takes values of knobs, returns the works by name.
         steps: returns by name the works of the search for synchronisations: a rollout's turn on a
@@ -104,7 +104,7 @@ class Subject:
         return functools.partial(_all, tuple(works.values()))
 
     def syncs(self) -> dict[str, list[SyncReport]]:
-        """Return what waits, by work: on this machine's device, and on fake CUDA tensors."""
+        """Return the operations that wait, by work: on this device, and on fake CUDA tensors."""
         by_work: dict[str, list[SyncReport]] = {}
         fakes = self.fake_steps()
         for name, step in self.steps().items():
@@ -250,8 +250,8 @@ class PolicyCall:
         policy: the module.
         rows: which rows of the env it acts for.
         batch: their values.
-        device: where it runs.
-        seed: of the noise.
+        device: device on which it runs.
+        seed: seed of the noise.
     """
 
     policy: nn.Module

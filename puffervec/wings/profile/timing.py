@@ -49,13 +49,13 @@ class Latency:
     """Times of one call or phase, in milliseconds.
 
     Attributes:
-        name: of the call or phase.
+        name: name of the call or phase.
         wall: (calls,) from the call until it has returned and the device has finished.
         device: (calls,) between an event before and one after, on the device; None on a CPU.
-        counts: of one call; None where they were not asked for.
+        counts: counts of one call; None where they were not asked for.
         actions: (numbers,) the flat result of the last call; None where it has no numbers, or more
             than MOST_ACTIONS.
-        per_iteration: of a phase: calls per iteration of the loop; None for a call.
+        per_iteration: for a phase, calls per iteration of the loop; None for a call.
     """
 
     name: str
@@ -167,13 +167,13 @@ class Timing:
 
     Attributes:
         iterations, warmup: timed calls, and calls before them that are not.
-        seed: of torch's generators before every call, so that each draws the same noise. Their
+        seed: seed of torch's generators before every call, so that each draws the same noise. Their
             state is restored afterwards.
         device: to wait for; None: the GPU where this process uses one, otherwise the CPU.
         counts: count launches, copies and synchronisations too, in further calls.
         now: the clock, in seconds.
-        marks, window: for a recording tool (nsys.py): as many further calls, each in a range, all
-            in a window. They are not timed, since a clock would wait for the device.
+        marks, window: for a recording tool (nsys.py): this many further calls, each in a range, all
+            in one window. They are not timed, since a clock would wait for the device.
     """
 
     iterations: int = 100
@@ -201,7 +201,7 @@ def latency(
     Args:
         work: called repeatedly without arguments.
         timing: None is `Timing()`.
-        name: of the result.
+        name: name of the result.
         changes: fields of Timing to change.
 
     Raises:
@@ -321,7 +321,7 @@ class Meter:
         Args:
             owner: the object.
             method: name of the attribute.
-            name: of the range; None: the attribute's.
+            name: name of the range; None: the attribute's.
 
         Raises:
             ConfigError: the method does not exist.

@@ -24,7 +24,7 @@ def chrome_trace(
 
     Args:
         work: called without arguments.
-        path: of the file.
+        path: path of the file.
         calls, warmup: recorded calls, and calls before them.
         device: None: as of `Timing`.
 

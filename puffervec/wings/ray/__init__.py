@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rollouts that hosts on other machines collect, over Ray.
+"""Collect rollouts on other machines with Ray.
 
-`from puffervec.wings.ray import RayTrainer` starts such a run.
+Start such a run with `RayTrainer`.
 """
 
 from __future__ import annotations

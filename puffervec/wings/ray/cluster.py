@@ -54,7 +54,7 @@ class Machine:
 
     Attributes:
         node: Ray's id of it.
-        name: for people.
+        name: display name.
         cpus: the number that it lends.
     """
 
@@ -79,7 +79,7 @@ def machines(nodes: Sequence[Mapping[str, Any]]) -> list[Machine]:
 
 
 def cpus_each(wanted: int, hosts: int, lent: Sequence[Machine]) -> int:
-    """Return the CPUs that each of several hosts takes: `wanted`, or a fair share where it is 0.
+    """Return the number of CPUs of each of several hosts: `wanted`, or a fair share if that is 0.
 
     >>> two = [Machine("a", "a", 16), Machine("b", "b", 8)]
     >>> cpus_each(0, 2, two), cpus_each(0, 4, two)
@@ -142,7 +142,7 @@ def _set_token() -> None:
 
 
 def _auto_address() -> str:
-    """Return the address that Ray takes "auto" for, or "" where nothing names one.
+    """Return the address that Ray would use for "auto", or "" if none is known.
 
     The file outlives a cluster that was killed.
     """
@@ -233,7 +233,7 @@ class Cluster:
 
         Args:
             section: the run's settings of Ray.
-            hosts: of this learner; 0: one on each machine.
+            hosts: number of hosts of this learner; 0: one on each machine.
 
         Raises:
             ConfigError: there is no such cluster, or not enough room in it.

@@ -42,16 +42,16 @@ CPU = torch.device("cpu")
 
 @dataclasses.dataclass(frozen=True)
 class HostSetup:
-    """Everything from which a host is built.
+    """Everything that is needed to build a host.
 
     Attributes:
-        config: of the host's part of the run, without Ray.
-        policies: by name, on the CPU.
+        config: config of the host's part of the run, without Ray.
+        policies: policies by name, on the CPU.
         bf16: whether the learner computes in bf16.
-        observations: how they travel: exact, bf16 or uint8.
-        version: of puffervec.
-        spec_hash: of the env.
-        cpus: that the host takes of its machine.
+        observations: encoding in which observations are sent: exact, bf16 or uint8.
+        version: version of puffervec.
+        spec_hash: hash of the env's spec.
+        cpus: number of CPUs of its machine that the host uses.
     """
 
     config: TrainConfig
@@ -68,9 +68,9 @@ class Request:
     """A request for a rollout.
 
     Attributes:
-        version: of the weights.
-        incarnation: of the host for which it is meant.
-        seed: of the host's first env, where its envs have not started yet.
+        version: version of the weights.
+        incarnation: incarnation of the host that is to run it (see HostInfo).
+        seed: seed of the host's first env, if its envs have not started yet.
     """
 
     version: int
@@ -84,10 +84,10 @@ class HostInfo:
 
     Attributes:
         incarnation: id of its process.
-        facts: what its episodes record.
+        facts: description of the facts that its episodes record.
         machine: name of the machine.
-        pid: of the process.
-        vec_env: backend, workers and buffers, for people.
+        pid: ID of the process.
+        vec_env: backend, workers and buffers, as text for display.
     """
 
     incarnation: str
@@ -156,8 +156,8 @@ class Host:
         """Start the envs. `describe` reports an error.
 
         Args:
-            setup: of the run.
-            number: of the host.
+            setup: setup of the run.
+            number: number of the host.
         """
         self.incarnation = uuid.uuid4().hex
         self.failed: Failure | None = None

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A segment: a host's rollout as NumPy arrays, which Ray passes without a copy on one machine.
+"""Segments: rollouts of hosts as NumPy arrays, which Ray passes without a copy on one machine.
 
     host: Storage (T+1, R) -- pack_storage --> Segment -- Ray --> learner: unpack into columns of
     its Storage (T+1, K x R)
@@ -32,7 +32,7 @@ STEPS = 255  # Between the minimum and the maximum of a feature that travels as 
 
 @dataclasses.dataclass(frozen=True)
 class PackedArray:
-    """An array as it travels.
+    """An array as it is sent.
 
     Attributes:
         data: the array; bf16 is stored as int16.
@@ -46,7 +46,7 @@ class PackedArray:
 
     @property
     def nbytes(self) -> int:
-        """Number of bytes that travel."""
+        """Number of bytes that are sent."""
         return sum(part.nbytes for part in (self.data, *(self.scale or ())))
 
 
@@ -55,13 +55,13 @@ class Segment:
     """A host's rollout of T steps with the weights of one version.
 
     Attributes:
-        version: of the weights.
-        incarnation: of the host, see host.py.
-        arrays: by learning policy and by name in `Storage.tensors`, (T+1, R, ...) each.
-        states: by policy, its recurrent state before step 0, (R, ...) each.
+        version: version of the weights.
+        incarnation: incarnation of the host, see host.py.
+        arrays: arrays by learning policy and by name in `Storage.tensors`, (T+1, R, ...) each.
+        states: for each policy, its recurrent state before step 0, (R, ...) each.
         counted: statistics of its episodes and rewards.
-        agent_steps: valid transitions.
-        seconds: that the host played.
+        agent_steps: number of valid transitions.
+        seconds: time that the host took for it.
     """
 
     version: int
@@ -80,13 +80,13 @@ class Segment:
 
 
 def pack_storage(storage: Storage, kind: str) -> dict[str, PackedArray]:
-    """Return the arrays of a rollout as they travel.
+    """Return the arrays of a rollout as they are sent.
 
     Arrays of kind exact alias the storage: Ray copies them before the host gets its next request.
 
     Args:
-        storage: of a learning policy.
-        kind: of float32 observations: exact, bf16 or uint8.
+        storage: storage of a learning policy.
+        kind: encoding of float32 observations: exact, bf16 or uint8.
     """
     arrays = {}
     for name, tensor in storage.tensors().items():
@@ -151,8 +151,8 @@ def store_segment(segment: Segment, storages: Mapping[str, Storage], place: int)
     """Copy a segment into its columns of the learner's storages.
 
     Args:
-        segment: of a host.
-        storages: by learning policy.
+        segment: segment that a host has collected.
+        storages: storages by learning policy.
         place: index of the segment among those of the update.
 
     Raises:

@@ -70,7 +70,7 @@ class Counts:
     Attributes:
         taken, dropped: segments.
         lost: answers that were lost with their machine.
-        restarts: of hosts.
+        restarts: number of restarts of hosts.
         lag: sum over the segments taken of the versions by which they were behind.
         nbytes, agent_steps, seconds: sums over all segments, of the fields of `Segment`.
     """
@@ -93,7 +93,7 @@ class SegmentSource:
 
         Args:
             transport: the connection to them.
-            max_lag, ahead: as of `RaySection`.
+            max_lag, ahead: see `RaySection`.
             stride: between the seeds of two incarnations: envs of a host x learners.
         """
         self.transport, self.max_lag, self.ahead, self.stride = transport, max_lag, ahead, stride
@@ -155,7 +155,7 @@ class SegmentSource:
         return self._seeds[incarnation]
 
     def next(self, timeout_s: float) -> Segment | None:
-        """Return the segment that has waited longest; None where none is ready in time.
+        """Return the segment that has waited longest; None if none is ready in time.
 
         Segments that are too old are dropped.
 

@@ -45,7 +45,7 @@ class RayTrainer(Trainer):
             )
 
     def _make_vec(self, setup: Setup) -> Any:
-        """Join the cluster; return an object with the attributes that are read of a vec env."""
+        """Join the cluster; return an object with the attributes of a vec env that are used."""
         from puffervec.wings.ray.cluster import Cluster
 
         section, learners = setup.run.config.ray, setup.ranks.size

@@ -59,7 +59,7 @@ class DivergenceTerm:
 
 
 class _Observed:
-    """A policy whose last heads are kept; it is called in place of the policy."""
+    """Call a policy and keep the heads that it returned last."""
 
     def __init__(self, policy: nn.Module) -> None:
         self._policy = policy

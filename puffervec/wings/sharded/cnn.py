@@ -122,7 +122,7 @@ class ShardedCNN(nn.Module):
 
         Args:
             rows: (own count, C, H, W).
-            counts: by rank, the number of rows that it brings.
+            counts: for each rank, the number of rows that it brings.
             prepare: applied to columns before the network, such as a conversion from bytes.
         """
         self._own_columns((sum(counts), *rows.shape[1:]), torch.get_default_dtype(), rows.device)
@@ -187,10 +187,10 @@ def shard_cnn(
             on their values.
         ranks: a one-dimensional mesh, such as `mesh["tensor"]` of a mesh of two dimensions; or a
             process group.
-        shape: of the pictures, (C, H, W); other shapes may follow.
+        shape: shape of the pictures, (C, H, W); other shapes may follow.
         keep_every: 0: keep all activations for the backward pass. Otherwise recompute them
-            (activation checkpointing) in segments of at least so many steps: 4 makes a segment of
-            each block of a ConvNeXt.
+            (activation checkpointing) in segments of at least that many steps: with 4, each block
+            of a ConvNeXt is a segment.
 
     Raises:
         CannotShard: names the layer that has no rule for columns.

@@ -65,7 +65,7 @@ class Window:
     """A sliding window along the width, as in convolutions and pooling.
 
     Attributes:
-        kernel, stride, dilation: as of torch.nn.Conv2d.
+        kernel, stride, dilation: as in torch.nn.Conv2d.
         padding: columns before the picture.
     """
 
@@ -90,11 +90,11 @@ class Halo:
     """The columns that one rank sends, receives and pads for one layer.
 
     Attributes:
-        rank: of this plan.
-        sends: by rank, the range of this rank's columns that it needs, counted from this rank's
-            first; empty where it needs none.
-        receives: by rank, the number of columns that come from it.
-        own: this rank's columns that its outputs need, counted from its first.
+        rank: rank of this plan.
+        sends: for each other rank, the range of this rank's columns that it needs, counted from
+            this rank's first column; empty if it needs none.
+        receives: for each rank, the number of columns that come from it.
+        own: this rank's columns that its outputs need, counted from its first column.
         left, right: columns of padding, at the picture's borders only.
     """
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def share_columns(name: str, policy: nn.Module, ranks: Ranks) -> None:
-    """Let a policy share picture columns with a team of ranks in updates (sharing.py)."""
+    """Split a policy's pictures by columns over a team of ranks in updates (sharing.py)."""
     from puffervec.wings.sharded import sharing
 
     sharing.share_columns(name, policy, ranks)

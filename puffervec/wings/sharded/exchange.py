@@ -37,7 +37,7 @@ class Layer(Protocol):
     fill: float  # Value of the padding along the width.
 
     def forward(self, x: Tensor, parameters: Sequence[Tensor | None]) -> Tensor:
-        """Return (N, C', H', W') of (N, C, H, W)."""
+        """Apply the layer: (N, C, H, W) to (N, C', H', W')."""
 
     def backward(
         self, grad: Tensor, x: Tensor, parameters: Sequence[Tensor | None], wanted: Sequence[bool]
@@ -182,7 +182,7 @@ def windowed(
     Args:
         layer: to apply.
         window: along the width.
-        width, out_width: of the whole picture before and after.
+        width, out_width: width of the whole picture before and after the layer.
         team: the ranks.
         x: (N, C, H, own columns).
         parameters: the layer's.

@@ -31,7 +31,7 @@ class Columns:
     Attributes:
         tensor: the columns.
         dim: the axis along which they lie, counted from the first.
-        width: of all columns together.
+        width: width of all columns together.
     """
 
     tensor: Tensor

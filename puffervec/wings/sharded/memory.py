@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Measures the peak memory of tensors: the gain of splitting a network."""
+"""Measure the peak memory of tensors, to see what splitting a network saves."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def peak_bytes(work: Callable[[], object], device: torch.device | None = None) -
 
     Args:
         work: a training step, for example; called once.
-        device: where it runs. On CUDA the allocator is asked; elsewhere each operation is watched,
-            which takes time.
+        device: device on which it runs. On CUDA the allocator reports the peak; elsewhere every
+            operation is intercepted, which slows it down.
     """
     if device is not None and device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -81,7 +81,7 @@ class Network:
         Args:
             module: the network.
             keep_every: 0: keep all activations for the backward pass; otherwise recompute them in
-                segments of at least so many steps.
+                segments of at least that many steps.
 
         Raises:
             CannotShard: the forward pass cannot be traced.

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Normalization layers whose mean and variance are over the columns of all ranks.
 
-Each rank computes mean and variance of its own columns; merged, they are those of the picture
-(Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm"). Like torch's own,
-GroupNorm and BatchNorm save their input, mean and deviation for the backward pass. LayerNorm over
-channels needs no other columns and is torch's.
+Each rank computes mean and variance of its own columns. Merging them gives mean and variance of the
+whole picture (Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm"). Like
+torch's own, GroupNorm and BatchNorm save their input, mean and deviation for the backward pass.
+LayerNorm over channels needs no other columns, so torch's own is used.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def batch_norm(
 ) -> Tensor:
     """Return this rank's columns of a layer's result.
 
-    In train mode its running statistics change as in one process.
+    In train mode the layer's running statistics change as in a single process.
 
     Args:
         x: (N, C, H, own columns).

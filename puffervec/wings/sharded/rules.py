@@ -235,7 +235,7 @@ def _cat(run: Pass, tensors: Sequence[Any], dim: int = 0) -> Columns:
 
 
 def _apply_mask(run: Pass, x: Columns, shape: Sequence[int], draw: Callable[[], Tensor]) -> Columns:
-    """Multiply by a mask of this shape, of all columns, which rank 0 draws as one process would."""
+    """Multiply by a mask for all columns, which rank 0 draws as a single process would."""
     team = run.region.team
     mask = team.broadcast(draw() if team.rank == 0 else x.tensor.new_empty(shape))
     if mask.shape[x.dim] != 1:

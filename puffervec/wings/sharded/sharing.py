@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Policies of the trainer that share picture columns with other ranks, in updates only.
+"""Split the pictures of the trainer's policies by columns over ranks, in updates only.
 
     rollout, evaluation     no gradients: each rank runs the whole network on separate rows
     update                  rows of all ranks of the team -> columns -> convolutions -> rows again,
@@ -43,9 +43,9 @@ class Sharing:
         """Share a network's columns from now on.
 
         Args:
-            network: of the policy.
-            ranks: that share them.
-            shape: of the pictures, (C, H, W).
+            network: network of the policy.
+            ranks: ranks that share the columns.
+            shape: shape of the pictures, (C, H, W).
 
         Raises: WidthError, CannotShard.
         """
@@ -60,7 +60,7 @@ class Sharing:
         """Return a network's result for this rank's pictures.
 
         Args:
-            network: of the policy.
+            network: network of the policy.
             rows: (N, C, H, W) as observed.
             prepare: converts them to floats.
         """

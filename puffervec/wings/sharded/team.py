@@ -45,8 +45,8 @@ class Team:
         """Send a part to each rank and return the parts received, in one message.
 
         Args:
-            parts: by rank.
-            shapes: by rank, of the part that comes from it; None: nothing.
+            parts: parts by rank.
+            shapes: for each rank, the shape of the part that comes from it; None: nothing.
             like: has the dtype and device of all parts.
         """
         if self.group is None:

@@ -101,7 +101,7 @@ class Sweep:
             ranges: texts by key (ranges.py).
             parameters: keys of the ranges that are searched, None for all.
             trials: the total number of trials, those of earlier sessions included.
-            name: of the sweep and its folder; None: made from env and date.
+            name: name of the sweep and its folder; None: made from env and date.
             metric: metric that is the score; None: the env's.
             storage: URL (study.py) in place of the SQLite file of the folder.
             say: called with a line per trial.
@@ -411,7 +411,7 @@ def draw_pareto(ended: Sequence[Any], front: Sequence[Any], metric: str, title: 
         ended: Optuna's trials with values (score, seconds), None where they failed.
         front: the trials on the Pareto front.
         metric: label of the scores.
-        title: of the figure.
+        title: title of the figure.
     """
     done = [trial for trial in ended if trial.values]
     figure = new_figure(7, 4.5)

@@ -143,7 +143,7 @@ class Study:
 
         Args:
             most: total number of trials of the study.
-            seed: of the sweep.
+            seed: seed of the sweep.
             objective: called with the trial; returns (score, seconds) or raises TrialFailed or
                 TrialStopped.
 

@@ -72,7 +72,7 @@ class Converted:
     """A WarpDrive file as a config.
 
     Attributes:
-        config: of this trainer.
+        config: config of this trainer.
         lines: a description of the conversion, to be printed once.
     """
 
@@ -116,7 +116,7 @@ def read(path: Path, named: str | None = None) -> Converted:
     """Return a WarpDrive run config as one of this trainer.
 
     Args:
-        path: of the YAML file.
+        path: path of the YAML file.
         named: the env to train in; None: the one that the file's `name` means.
 
     Raises:
@@ -160,7 +160,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _refuse_bombs(yaml: Any, text: str) -> None:
-    """Raise ConfigError for a text from which PyYAML would build gigabytes, before it does."""
+    """Raise ConfigError for a text from which PyYAML would build gigabytes of objects."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):

@@ -49,17 +49,17 @@ class Job:
     """An evaluation or a replay; equal requests share one job.
 
     Attributes:
-        number: its own.
+        number: number of the job.
         run: number of the run.
         kind: "eval" or "replay".
-        part: of the evaluation; "" for the default.
-        checkpoint: the newest one, when it was asked for or, later, when work began.
+        part: part of the evaluation; "" for the default.
+        checkpoint: the newest checkpoint at the time of the request; later, when work began.
         path: folder of the run.
         out: the file that it writes.
-        automatic: nobody has asked for it.
+        automatic: whether it was queued without a request.
         state: waiting, working, done or failed.
         error: why it failed.
-        phase, share: the present phase of the work, and the share of it that is done, in [0, 1].
+        phase, share: the current phase of the work, and the share of it that is done, in [0, 1].
         begun: when work began, in seconds.
     """
 
@@ -79,7 +79,7 @@ class Job:
 
     @property
     def open(self) -> bool:
-        """Whether it waits or works."""
+        """Whether the job is waiting or running."""
         return self.state in ("waiting", "working")
 
     @property
@@ -88,7 +88,7 @@ class Job:
         return AUTO_NICE if self.automatic else ASKED_NICE
 
     def to_json(self) -> dict[str, Any]:
-        """Return the job as the page gets it. seconds: since work began; null while it waits."""
+        """Return the job in the page's form. seconds: since it began to run; null while waiting."""
         names = (
             "number",
             "run",
@@ -132,7 +132,7 @@ class Jobs:
     def ask(
         self, run: int, path: Path, kind: str, part: str, checkpoint: str, automatic: bool = False
     ) -> Job | None:
-        """Return the job of this request, which may exist already; None where too many wait."""
+        """Return the job of this request, new or existing; None if too many jobs are waiting."""
         wanted = (run, kind, part, checkpoint)
         for job in self.jobs:
             if (job.run, job.kind, job.part, job.checkpoint) == wanted and job.state != "failed":

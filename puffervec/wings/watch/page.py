@@ -59,7 +59,7 @@ def watch(
     Args:
         where: run folders, and folders of runs.
         host, port: to listen on.
-        flags: for evaluations and replays.
+        flags: flags for evaluations and replays.
         ready: called with the URL.
         replay_every_s: see `AutoReplay`.
 

@@ -131,9 +131,9 @@ def refuse_twice(made: Any, row: int, rows: dict[int, int]) -> dict[int, int]:
 
 
 def envs_in(env: Any) -> Iterator[Any]:
-    """Yield the env, and those that it and they hold in their attributes.
+    """Yield the env and all envs that are reachable from it through attributes.
 
-    These are wrapped envs, and those inside of adapters.
+    These are the envs inside wrappers and adapters.
     """
     seen, found = {id(env)}, [env]
     while found:
