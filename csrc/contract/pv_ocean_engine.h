@@ -276,6 +276,16 @@ static void ocean_show(pv_block* block, uint32_t index) {
         shown[i] = (uint32_t)head->halves[first + i] << 16;
 }
 
+// Clears what an env has shown, since some write only what changes. All actions are allowed again.
+static void ocean_clear_shown(pv_block* block, uint32_t index) {
+    const ocean_sizes sizes = ocean_head_of(block)->sizes;
+    const ocean_rows rows = ocean_rows_at(block, index);
+    const uint64_t bytes = OCEAN_HALF ? 2 * sizes.numbers : block->rows[0].observation_bytes;
+    memset(rows.observations, 0, sizes.agents * bytes);
+    if (rows.masks)
+        memset(rows.masks, 1, (uint64_t)sizes.agents * block->spec->groups[0].action_mask_size);
+}
+
 static void ocean_begin_episode(pv_block* block, uint32_t index) {
     ocean_head* head = ocean_head_of(block);
     head->slots[index].task = block->tasks[index];
@@ -296,6 +306,7 @@ static void ocean_reset_env(pv_block* block, uint32_t index, const uint64_t* see
     if (OCEAN_REMADE && (seeds || !slot->made)) {
         ocean_close_env(block, index);
         memset(&head->envs[index], 0, sizeof head->envs[index]);
+        ocean_clear_shown(block, index);
         ocean_make_env(block, index, seed);
     }
     pv_ocean_stream = &slot->random;

@@ -116,6 +116,20 @@ def test_rows_are_those_of_the_generations_harness(env: Any, settings: dict[str,
         assert vec.spec.record_names == ("score", "episode_length", "n")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_reset_with_seeds_clears_what_was_shown(tmp_path: Path, generation: int) -> None:
+    """Some envs write only what changes, over what they showed before."""
+    folder = dice.write(tmp_path, generation)
+    header = folder / "dice.h"
+    header.write_text(header.read_text().replace("[3] = env->bonus;", "[3] += env->bonus;"))
+    with puffervec.make(puffervec.ocean(folder), num_envs=2, backend="serial") as vec:
+        for _ in range(2):
+            assert vec.reset(seed=0)[0][:, 3].tolist() == [0.25] * 4
+            for turn in range(1, 4):
+                assert vec.step([0] * 4)[0][:, 3].tolist() == [0.25 * (turn + 1)] * 4
+
+
 def test_settings_come_from_the_ini_file_with_their_types(env: Any) -> None:
     """A whole number that C keeps in a float takes any number; others are refused."""
     _, folder, native = env
@@ -258,6 +272,8 @@ def test_action_masks_of_4(tmp_path: Path) -> None:
         vec.step([0, 0])
         vec.step([0, 0])
         assert rows.action_masks.tolist() == [[1, 1, 0]] * 2
+        vec.reset(seed=0)
+        assert rows.action_masks.tolist() == [[1, 1, 1]] * 2
 
 
 def test_masks_policies_and_half_floats_of_5(tmp_path: Path) -> None:
