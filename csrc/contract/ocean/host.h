@@ -3,7 +3,8 @@
 //
 // Replaces functions of the C library for Ocean envs: rand() has a generator per env, fopen() finds
 // the env's assets, and exit(), abort() and assert() fail the step and report their line instead of
-// ending the process. These are macros, so the env's source is compiled unchanged.
+// ending the process. It also has builtins that PufferLib's compiler knows and others lack. These
+// are macros, so the env's source is compiled unchanged.
 #pragma once
 
 #include <errno.h>
@@ -142,3 +143,42 @@ static inline void pv_ocean_free(void* pointer) {
 #define fopen(path, mode) pv_ocean_open(path, mode)
 #define exit(code) pv_ocean_stop(__FILE__, __LINE__, "exit(" #code ")")
 #define abort() pv_ocean_stop(__FILE__, __LINE__, "abort()")
+
+// ---- builtins of late clangs, which envs with vector types call ----
+
+#ifdef __has_builtin
+#define PV_OCEAN_HAS(builtin) __has_builtin(builtin)
+#else
+#define PV_OCEAN_HAS(builtin) 0
+#endif
+
+// The type of a vector that can be written to, also if the vector is const.
+#define PV_OCEAN_VECTOR(vector) __typeof__((vector) + (vector))
+
+#if !PV_OCEAN_HAS(__builtin_elementwise_sqrt)
+#define __builtin_elementwise_sqrt(vector) \
+    ({ \
+        PV_OCEAN_VECTOR(vector) pv_a = (vector); \
+        for (unsigned pv_i = 0; pv_i < sizeof pv_a / sizeof pv_a[0]; pv_i++) \
+            pv_a[pv_i] = _Generic(pv_a[0], float: sqrtf, default: sqrt)(pv_a[pv_i]); \
+        pv_a; \
+    })
+#endif
+
+// Takes for each element the one of `b` where it is `better`, which is < or >, or where that of `a`
+// is NaN.
+#define PV_OCEAN_ELEMENTWISE(a, b, better) \
+    ({ \
+        PV_OCEAN_VECTOR(a) pv_a = (a), pv_b = (b); \
+        for (unsigned pv_i = 0; pv_i < sizeof pv_a / sizeof pv_a[0]; pv_i++) { \
+            if (pv_b[pv_i] better pv_a[pv_i] || pv_a[pv_i] != pv_a[pv_i]) \
+                pv_a[pv_i] = pv_b[pv_i]; \
+        } \
+        pv_a; \
+    })
+#if !PV_OCEAN_HAS(__builtin_elementwise_min)
+#define __builtin_elementwise_min(a, b) PV_OCEAN_ELEMENTWISE(a, b, <)
+#endif
+#if !PV_OCEAN_HAS(__builtin_elementwise_max)
+#define __builtin_elementwise_max(a, b) PV_OCEAN_ELEMENTWISE(a, b, >)
+#endif

@@ -23,7 +23,7 @@ from pathlib import Path
 from puffervec.contract.env_types import compile_args, get_include
 from puffervec.errors import ConfigError
 from puffervec.system.cache import LIBRARIES, cache_folder, key_of, write_atomically
-from puffervec.wings.ocean.source import LEVELS, Source, read
+from puffervec.wings.ocean.source import LEVELS, Source, includes, read
 
 FLAGS_VARIABLE = "PUFFERVEC_OCEAN_FLAGS"  # More flags, such as those of a library that envs need.
 RAYLIB_VARIABLE = "PUFFERVEC_OCEAN_RAYLIB"  # The folder of a raylib with which envs draw.
@@ -38,6 +38,7 @@ _INCLUDE = re.compile(
 )
 # A declaration of the member rng, alone or with others, but not a parameter, pointer or array.
 _RNG = re.compile(r"\b(?:unsigned|long|size_t|u?int\w*)\b[^;{}()*=]*\brng\b[^;{}()*=\[]*;")
+_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b", re.MULTILINE)
 _ERROR = re.compile(r"^([^:\n]+:\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _UNDEFINED = re.compile(
     r"(?:^(?:\S*ld(?:\.\w+)?: )?([^\s:]+:\d+))?[^\n]*"
@@ -146,19 +147,33 @@ def _glue(source: Source, tools: Tools) -> str:
         # An env that only sets the pointer to NULL has no masks.
         if re.search(r"\baction_mask\b(?!\s*=\s*NULL)", code):
             defines["OCEAN_MASKS"] = ""
-    text = _INCLUDE.sub(r"\1<\2.h>", read(source.main))
-    if source.generation == 4:
-        text = text.replace("<env_binding.h>", "<vecenv.h>")
+    if _comes_again(source):
+        body = [f"#include {_quoted(source.main)}"]
+    else:
+        text = _INCLUDE.sub(r"\1<\2.h>", read(source.main))
+        if source.generation == 4:
+            text = text.replace("<env_binding.h>", "<vecenv.h>")
+        body = [f"#line 1 {_quoted(source.main)}", text]
     return "\n".join(
         [
             *(f"#define {name} {value}".rstrip() for name, value in defines.items()),
             "#include <assert.h>",
-            f"#line 1 {_quoted(source.main)}",
-            text,
+            *body,
             '#line 1 "glue.c"',
             "#include <pv_ocean_generated.h>",
             "",
         ]
+    )
+
+
+def _comes_again(source: Source) -> bool:
+    """Return whether the compiled file is a header that its own headers include too, but once.
+
+    The compiler knows by the file, not by its text, that it was there before.
+    """
+    others = (read(path) for path in source.files if path != source.main)
+    return bool(_ONCE.search(read(source.main))) and any(
+        Path(found).name == source.main.name for code in others for found in includes(code)
     )
 
 

@@ -465,6 +465,45 @@ def test_headers_that_come_with_pufferlib(tmp_path: Path) -> None:
         assert observations.dtype == np.float32 and observations[:, 3].tolist() == [-1.5, -1.5]
 
 
+LANES = """
+typedef float lanes __attribute__((vector_size(16)));
+static const lanes LOW = {1, 1, 1, 1}, HIGH = {2.5f, 2.5f, 2.5f, 2.5f};
+static float sum_of_lanes(lanes squares) {
+    lanes roots = __builtin_elementwise_sqrt(squares);
+    lanes kept = __builtin_elementwise_min(__builtin_elementwise_max(roots, LOW), HIGH);
+    return kept[0] + 10 * kept[1] + 100 * kept[2] + 1000 * kept[3];
+}
+"""
+
+
+@pytest.mark.slow
+def test_vectors_whose_builtins_the_compiler_lacks(tmp_path: Path) -> None:
+    """Those of clang, with NaN as the lesser choice."""
+    setup = "env->bonus = sum_of_lanes((lanes){4, 9, 0.25f, -1});"
+    folder = dice.write(tmp_path, 5, setup=setup)
+    header = folder / "dice.h"
+    header.write_text(LANES + header.read_text())
+    with puffervec.make(puffervec.ocean(folder), backend="serial") as vec:
+        assert vec.reset(seed=0)[0][0, 3] == 2 + 25 + 100 + 1000
+
+
+@pytest.mark.slow
+def test_a_header_that_its_own_headers_include_again(tmp_path: Path) -> None:
+    """As those of an env's tasks do. It has `#pragma once`; errors name its lines as ever."""
+    folder = dice.write(tmp_path, 5, setup="env->bonus = worth();")
+    header = folder / "dice.h"
+    task = '#include "dice.h"\nstatic float worth(void) { return 7; }\n'
+    (folder / "task.h").write_text(task)
+    include = '#include "pufferenv.h"'
+    code = header.read_text().replace(include, f'{include}\n#include "task.h"')
+    header.write_text("#pragma once\n" + code)
+    with puffervec.make(puffervec.ocean(folder), backend="serial") as vec:
+        assert vec.reset(seed=0)[0][0, 3] == 7
+    header.write_text("#pragma once\nint wrong = unknown;\n" + code)
+    with pytest.raises(ConfigError, match=r"dice\.h:2: "):
+        puffervec.make(puffervec.ocean(folder), backend="serial")
+
+
 TOGETHER = """
 #define MY_VEC_INIT
 Env* my_vec_init(int* count, Dict* vec_kwargs, Dict* kwargs) {
