@@ -458,12 +458,12 @@ static void ocean_step_all(pv_block* block, const uint8_t* mask, const uint64_t*
     OCEAN_ENV* const envs = head->envs;
     ocean_slot* const slots = head->slots;
     const ocean_count* const counts = head->counts;
-    volatile uint32_t* const running = block->error_env;
-    const uint32_t env_count = block->env_count, first_env = block->first_env;
+    const pv_block running = {.error_env = block->error_env, .first_env = block->first_env};
+    const uint32_t env_count = block->env_count;
     for (uint32_t env = 0; env < env_count; env++) {
         if (counts[env].over)
             continue;
-        *running = first_env + env; // pv_block_at
+        pv_block_at(&running, env);
         pv_ocean_stream = &slots[env].random;
         OCEAN_STEP(block, &envs[env], env);
     }

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The learner's kernels (csrc/learner/lanes.h) handle whole vectors on each kind of CPU.
+"""The learner's kernels (csrc/learner/lanes.h, csrc/learner/set_encoder_wide.c,
+csrc/learner/convolution_wide.c) handle whole vectors on each kind of CPU.
 
 A compiler splits vectors that are wider than the registers: it compares their elements one by one
 and keeps sums in memory, which once made these kernels 28 and 50 times as slow on CPUs without
