@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from puffervec.commands.comparison import find_other, side_by_side, split_request
+from puffervec.commands.outputs import check_output, save_output
 from puffervec.commands.players import (
     PlayerRequest,
     add_player,
@@ -30,7 +31,6 @@ from puffervec.contract.evaluation import Actor, Evaluation, Report
 from puffervec.errors import ConfigError, SceneWarning
 from puffervec.system import extras
 from puffervec.system.arguments import Parser
-from puffervec.system.folder import describe_error, replace_file
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import evaluation_config, own_evaluation
@@ -225,13 +225,9 @@ def evaluate(
 def _check_outputs(request: EvalRequest) -> None:
     """Refuse files that could not be written, before the time for the evaluation is spent."""
     for name in ("json", "csv", "submission", "png"):
-        flag, path = f"--{name}", getattr(request, name)
-        if path is None:
-            continue
-        if not path.absolute().parent.is_dir():
-            raise ConfigError(f"{flag} {path}: there is no folder {path.absolute().parent}")
-        if path.is_dir() and flag != "--png":
-            raise ConfigError(f"{flag} {path}: is a folder: give a file")
+        path = getattr(request, name)
+        if path is not None and not (name == "png" and path.is_dir()):
+            check_output(f"--{name}", path)
     if request.png is None:
         return
     extras.require("--png", "PIL")
@@ -279,15 +275,8 @@ def _write(request: EvalRequest, report: Report, config: TrainConfig, label: str
 
 def _save_text(path: Path | None, text: str) -> None:
     if path is not None:
-        _save(path, text.encode())
+        save_output(path, text.encode())
         print(f"{path}: written")
-
-
-def _save(path: Path, data: bytes) -> None:
-    try:
-        replace_file(path, data)
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {describe_error(error)}") from error
 
 
 def _draw(
@@ -308,7 +297,7 @@ def _draw(
         path = request.png
         if not _is_file(path):
             path /= f"{number:02d}-{stem}.png" if ranked else f"{stem}.png"
-        _save(path, picture)
+        save_output(path, picture)
         print(f"{path}: {name}", flush=True)
 
 

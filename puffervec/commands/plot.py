@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from puffervec.commands.outputs import check_output, save_output
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.contract.drawing import PALETTE
 from puffervec.errors import ConfigError
 from puffervec.system import extras
 from puffervec.system.arguments import Parser
-from puffervec.system.folder import refuse_odd_file, replace_file
 from puffervec.train.config import flags
 from puffervec.train.config.sections import LogSection
 from puffervec.train.metrics.curves import COLUMNS as X_COLUMNS
@@ -140,14 +140,7 @@ def check_request(runs: Sequence[str], out: Path | None, request: Request) -> Pa
             if len(runs) == 1 and Path(runs[0]).is_dir()
             else Path("plot.png")
         )
-    if out.suffix.lower() != ".png":
-        raise ConfigError(f"--out {out}: the name must end in .png")
-    if not out.absolute().parent.is_dir():
-        raise ConfigError(f"--out {out}: there is no folder {out.absolute().parent}")
-    try:
-        refuse_odd_file(out)
-    except OSError as error:
-        raise ConfigError(f"cannot write {out}: {error.strerror}") from error
+    check_output("--out", out, ".png")
     extras.require("plot", "matplotlib")
     return out
 
@@ -167,10 +160,7 @@ def save(figure: Any, path: Path) -> None:
     """Write a picture. Raises: ConfigError: it cannot be written."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
-    try:
-        replace_file(path, buffer.getvalue())
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
+    save_output(path, buffer.getvalue())
 
 
 def new_figure(width: float, height: float) -> Any:

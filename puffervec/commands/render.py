@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from puffervec.commands.outputs import check_output, save_output
 from puffervec.commands.players import (
     Player,
     PlayerRequest,
@@ -30,14 +31,14 @@ from puffervec.commands.players import (
     progress_of,
     with_named_policy,
 )
-from puffervec.commands.plot import new_figure
+from puffervec.commands.plot import new_figure, style_axis
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.contract.drawing import PALETTE
 from puffervec.contract.evaluation import Interval, Report, Row, as_text
 from puffervec.errors import ConfigError
 from puffervec.system import extras
 from puffervec.system.arguments import Parser
-from puffervec.system.folder import describe_error, make_folder, refuse_odd_file, replace_file
+from puffervec.system.folder import describe_error, make_folder
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, evaluation_config, native_env
@@ -203,7 +204,7 @@ def _write_gymnasium(request: RenderRequest, player: Player, title: str, kind: s
     ) as episode:
         path = _paths(request, player, kind)["film"]
         fps = min(request.fps or episode.fps, FILMS[kind])
-        _save(path, WRITERS[kind](episode.pictures(title, FILM_SIZE.get(kind)), fps))
+        save_output(path, WRITERS[kind](episode.pictures(title, FILM_SIZE.get(kind)), fps))
     steps = f"{episode.steps} step{'s' * (episode.steps != 1)}"
     print(f"{path}: {steps}, {fps:g} per second", flush=True)
 
@@ -237,7 +238,7 @@ def _write_films(request: RenderRequest, player: Player, title: str, path: Path,
             else path.with_stem(f"{path.stem}-{number:02d}{name and '-'}{name}")
         )
         data, length = _film(drawing, moments, title, request, kind, follow)
-        _save(to, data)
+        save_output(to, data)
         shown = choice.name or drawing.title or f"seed {choice.seed}"
         print(f"{to}: {shown}, {length}", flush=True)
 
@@ -263,7 +264,7 @@ def _write_page(request: RenderRequest, player: Player, title: str, path: Path) 
     if len(replays) < len(every):
         count += f" ({len(every)} were played, the others are identical)"
         title += f", {count}"
-    _save(path, replay_page(replays, title).encode())
+    save_output(path, replay_page(replays, title).encode())
     scores = [
         f"{replay.title or 'an episode'} ({replay.measure} {replay.score:.2f})"
         for replay in replays
@@ -287,7 +288,7 @@ def _write_pictures(
     for part, path in paths.items():
         result = _PARTS[part](recording, title, request, kind)
         if result is not None:
-            _save(path, result[0])
+            save_output(path, result[0])
             print(f"{path}: {result[1]}", flush=True)
 
 
@@ -370,18 +371,8 @@ def _paths(request: RenderRequest, player: Player, kind: str) -> dict[str, Path]
             alone = player.config.python or request.draw or request.follow
             paths = {"film": film.with_suffix(f".{kind}"), **({} if alone else paths)}
     for path in paths.values():
-        try:
-            refuse_odd_file(path)
-        except OSError as error:
-            raise ConfigError(f"cannot write {path}: {describe_error(error)}") from error
+        check_output("--out", path)
     return paths
-
-
-def _save(path: Path, data: bytes) -> None:
-    try:
-        replace_file(path, data)
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {describe_error(error)}") from error
 
 
 # Each of these functions returns a file's bytes and a description, or None if there is nothing to
@@ -475,8 +466,7 @@ def _plot(
             axis.set_ylim(-0.02, 1.02)
         axis.set_xlabel("step", fontsize=9)
         axis.margins(x=0.01)
-        axis.grid(alpha=0.25)
-        axis.spines[["top", "right"]].set_visible(False)
+        style_axis(axis)
         axis.legend(fontsize=8, frameon=False)
     figure.suptitle(
         title if len(title) <= MOST_TITLE else f"{title[:45]}...{title[-45:]}", fontsize=10

@@ -270,7 +270,7 @@ def test_films_as_mp4(here: Path) -> None:
             "--out a.avi: give a folder, or a file that ends in .html, .mp4, .gif or .png",
         ),
         ("tag_grid --out a.gif --format mp4", "--format mp4: a.gif ends in .gif"),
-        ("tag_grid --out no/a.gif", "cannot write no/a.gif: No such file or directory"),
+        ("tag_grid --out no/a.gif", "--out no/a.gif: there is no folder"),
         ("tag_grid --format avi", "invalid choice: 'avi'"),
         ("tag_grid --draw best", "--draw best: use part:NAME, worst:N, first:N or all"),
         (

@@ -42,6 +42,6 @@ def test_the_commands_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         if "--compare" in args:
             assert profile.VERB.parse(args).settings == []
             continue
-        request = profile.parse(args)
+        request = profile._request(profile.VERB.parse(args))
         if ":" not in request.target:
             flags.build_config(TrainConfig.of(request.target), request.left)

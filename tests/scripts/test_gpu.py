@@ -48,11 +48,11 @@ def test_the_training_flags_are_known_to_the_command_line(tmp_path: Path) -> Non
 
 
 def test_the_profiles_are_known_to_the_command_line(tmp_path: Path) -> None:
-    from puffervec.wings.profile.door import parse
+    from puffervec.wings.profile.door import VERB, _request
 
     by_name = {step.name: step for step in gpu.steps(tmp_path, 60.0)}
     words = list(by_name["phases of training"].command)
-    request = parse(words[words.index("profile") + 1 :])
+    request = _request(VERB.parse(words[words.index("profile") + 1 :]))
     assert (request.target, request.mode) == ("tag_grid", "loop") and request.json is not None
 
 

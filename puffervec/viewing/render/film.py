@@ -20,7 +20,6 @@ from PIL import Image
 
 from puffervec.contract.drawing import Box, Circle, Drawing, Line
 from puffervec.errors import ConfigError
-from puffervec.system import extras
 from puffervec.viewing.render.episode import Moment
 
 _H264 = {
@@ -62,10 +61,8 @@ def mp4(pictures: Iterable[Image.Image], fps: float) -> bytes:
     Width and height must be even.
 
     Raises:
-        MissingExtraError: imageio-ffmpeg is not installed.
         ConfigError: there is no ffmpeg, or it failed.
     """
-    extras.require("MP4", "imageio_ffmpeg")
     import imageio_ffmpeg
 
     with tempfile.TemporaryDirectory(prefix="puffervec-") as folder:

@@ -115,13 +115,9 @@ def play_choices(
         actor: actor that plays.
         choices: the episodes.
         most_steps: the limit of each.
-
-    Raises:
-        ConfigError: the env cannot be drawn.
     """
     env = native_env(config.target)
-    if env is None:
-        raise ConfigError(f"{config.target} cannot be drawn: it has no NativeEnv.drawing")
+    assert env is not None
     settings = viewing_settings(env, config.env, actor)
     for number, choice in enumerate(choices):
         with progress_part(number, len(choices)):

@@ -28,7 +28,7 @@ import puffervec
 from puffervec.contract.evaluation import Actor
 from puffervec.contract.keyboard import Keys
 from puffervec.contract.native import NativeEnv
-from puffervec.errors import ConfigError, PuffervecError
+from puffervec.errors import PuffervecError
 from puffervec.viewing.render.episode import Episode
 from puffervec.viewing.web import constants
 from puffervec.viewing.web.choose import viewing_settings
@@ -88,13 +88,9 @@ class Game:
             actor: plays the other agents.
 
         Raises:
-            ConfigError: the env has no drawing or keys, or refuses its settings.
+            ConfigError: the env refuses its settings.
         """
-        if env.drawing is None or env.keys is None:
-            raise ConfigError(
-                f"{env.name} cannot be drawn or played by keys: it needs drawing and keys of "
-                "NativeEnv"
-            )
+        assert env.drawing is not None and env.keys is not None
         self.env, self.actor = env, actor
         config = viewing_settings(env, config, actor)
         env.keys(config)  # Raises for bad settings before an env is made.

@@ -36,10 +36,11 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
+from puffervec.commands.outputs import check_output
 from puffervec.core.spec import Field, GroupSpec
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.system import extras
-from puffervec.system.folder import folder_of, refuse_odd_file
+from puffervec.system.folder import folder_of
 from puffervec.train.act.evaluate import load_policies
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
@@ -123,12 +124,8 @@ def check_request(kind: str | None, out: Path | None) -> str:
     kind = kind or by_name or "onnx"
     if kind not in FORMATS:
         raise ConfigError(f"--format is {kind!r}: use {' or '.join(FORMATS)}")
-    if out is not None and out.suffix != FORMATS[kind]:
-        raise ConfigError(
-            f"--out {out}: the name of a file of format {kind} must end in {FORMATS[kind]}"
-        )
-    if out is not None and not out.absolute().parent.is_dir():
-        raise ConfigError(f"--out {out}: the folder {out.absolute().parent} does not exist")
+    if out is not None:
+        check_output("--out", out, FORMATS[kind])
     if kind == "onnx":
         extras.require("--format onnx (unlike --format pt2)", "onnx", "onnxscript")
     return kind
@@ -184,10 +181,7 @@ def _export(
     kind: str,
     file: Path,
 ) -> Exported:
-    try:
-        refuse_odd_file(file)
-    except OSError as error:
-        raise ConfigError(f"cannot write {file}: {error.strerror}") from error
+    check_output("--out", file)
     acting = ActingPolicy(policy, rows.group, rows.section.joint)
     graph = exported_program(acting)
     metadata = {

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from puffervec.commands.outputs import check_output
 from puffervec.commands.players import add_code, is_env
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.errors import ConfigError
@@ -52,8 +53,8 @@ def run(args: list[str], signals: StopSignals) -> None:
     """Run `puffer-train plan TARGET`."""
     parsed = VERB.parse(args)
     target, out = parsed.target, parsed.out
-    if out is not None and (not out.absolute().parent.is_dir() or out.suffix != ".svg"):
-        raise ConfigError(f"--out {out}: the name must end in .svg, in a folder that exists")
+    if out is not None:
+        check_output("--out", out, ".svg")
     code = [parsed.env, parsed.policy]
     folder, policies = (
         _load_env(target, parsed.settings)

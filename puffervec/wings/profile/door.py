@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from puffervec.commands.outputs import check_output, save_output
 from puffervec.commands.players import add_code, is_env
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.errors import ConfigError, PuffervecError
@@ -111,15 +112,8 @@ def options(parser: Parser) -> None:
     # fmt: on
 
 
-def parse(args: list[str]) -> Request:
-    """Parse the arguments into a request; a run's arguments are in its `left`.
-
-    Raises: ConfigError.
-    """
-    return _request(VERB.parse(args))
-
-
 def _request(parsed: argparse.Namespace) -> Request:
+    """Return the request of parsed arguments; a run's arguments are in its `left`."""
     if parsed.target is None:
         raise VERB.no_target()
     if parsed.nvtx and parsed.sweep:
@@ -181,13 +175,9 @@ def _knob(text: str | None) -> tuple[str, tuple[int, ...]] | None:
 
 def _output(flag: str, path: Path | None) -> Path | None:
     """Return a path for output. Raises: ConfigError where it cannot be written."""
-    if path is None:
-        return None
-    if not path.absolute().parent.is_dir() or path.is_dir():
-        raise ConfigError(f"--{flag} {path}: use a file in a folder that exists")
-    if flag == "out":
-        if path.suffix.lower() not in (".png", ".svg"):
-            raise ConfigError(f"--out {path}: the name must end in .png or .svg")
+    if path is not None:
+        check_output(f"--{flag}", path, *((".png", ".svg") if flag == "out" else ()))
+    if path is not None and flag == "out":
         extras.require("--out", "matplotlib")
     return path
 
@@ -333,10 +323,8 @@ def _show(report: Any, request: Request) -> None:
 
 
 def _write_tables(path: Path | None, tables: Any) -> None:
-    from puffervec.wings.profile.report import write
-
     if path is not None:
-        write(path, json.dumps(tables, indent=1).encode())
+        save_output(path, json.dumps(tables, indent=1).encode())
         print(f"{path}: written")
 
 

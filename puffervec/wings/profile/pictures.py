@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from puffervec.commands.outputs import save_output
 from puffervec.commands.plot import new_figure, style_axis
 from puffervec.contract.drawing import PALETTE
 from puffervec.system import extras
-from puffervec.wings.profile.report import Report, write
+from puffervec.wings.profile.report import Report
 from puffervec.wings.profile.timing import Latency
 
 WIDE = 50  # Medians that differ by a larger factor are drawn on a logarithmic scale.
@@ -39,7 +40,7 @@ def picture(
     image = io.BytesIO()
     kind = "svg" if Path(path).suffix.lower() == ".svg" else "png"
     draw(several, names or [f"{i}" for i in range(len(several))]).savefig(image, format=kind)
-    write(path, image.getvalue())
+    save_output(Path(path), image.getvalue())
     return Path(path)
 
 

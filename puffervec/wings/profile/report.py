@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
+from puffervec.commands.outputs import save_output
 from puffervec.errors import ConfigError
-from puffervec.system.folder import replace_file
 from puffervec.wings.profile.counts import Counts
 from puffervec.wings.profile.sweep import Sweep
 from puffervec.wings.profile.timing import Latency, table
@@ -51,7 +51,7 @@ class Report:
             "latencies": [_as_table(one) for one in self.latencies],
             "sweep": self._sweep_table(),
         }
-        write(path, json.dumps(tables, indent=1).encode())
+        save_output(Path(path), json.dumps(tables, indent=1).encode())
 
     def _sweep_table(self) -> dict[str, Any] | None:
         if self.sweep is None:
@@ -64,14 +64,6 @@ class Report:
             "points": points,
             "fit": fit,
         }
-
-
-def write(path: str | Path, data: bytes) -> None:
-    """Write a file atomically. Raises: ConfigError where it cannot be written."""
-    try:
-        replace_file(Path(path), data)
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def about(device: torch.device, **facts: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from puffervec.wings.profile.report import write
+from puffervec.commands.outputs import save_output
 from puffervec.wings.profile.timing import INFERENCE, Work, device_of
 
 
@@ -47,5 +47,5 @@ def chrome_trace(
     with tempfile.TemporaryDirectory(prefix="puffer-train-") as folder:
         fresh = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(fresh))
-        write(path, fresh.read_bytes())
+        save_output(Path(path), fresh.read_bytes())
     return Path(path)

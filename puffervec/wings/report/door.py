@@ -10,11 +10,11 @@ from pathlib import Path
 
 from puffervec.commands.comparison import find_other, side_by_side, split_request
 from puffervec.commands.eval import EvalRequest, adapt_config, evaluate
+from puffervec.commands.outputs import check_output, save_output
 from puffervec.commands.players import add_player, find_player, is_env, player_fields
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.errors import ConfigError
 from puffervec.system.arguments import Parser
-from puffervec.system.folder import describe_error, refuse_odd_file, replace_file
 from puffervec.train.config import flags
 from puffervec.train.config.target import native_env, own_evaluation
 
@@ -48,14 +48,12 @@ def write_report(
 
     if is_env(request.target):
         raise ConfigError(f"{request.target} is an env: give the folder of a run")
-    if out is not None and out.suffix.lower() != ".html":
-        raise ConfigError(f"--out {out}: the name must end in .html")
     alone, compared = split_request(request)
     player = find_player(alone, lambda config: adapt_config(config, request))
     if player.folder is None:
         raise ConfigError(f"{request.target} is not in a run folder: give the folder of a run")
     config, path = player.config, out or player.folder / REPORT_FILE
-    _refuse(path)
+    check_output("--out", path, ".html")
     own, native = own_evaluation(config.target), native_env(config.target)
     if request.baseline is None:
         compared = list(own.compared) if own is not None else ["random"]
@@ -70,25 +68,8 @@ def write_report(
     played = list(worst_and_median(config, player.actor, report, request.seed)) if drawn else []
     evaluation = Evaluation(report, player.checkpoint, config.tables()["env"], request.seed)
     text = report_page(player.folder, config, evaluation, played, date)
-    try:
-        replace_file(path, text.encode())
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {describe_error(error)}") from error
+    save_output(path, text.encode())
     return path
-
-
-def _refuse(path: Path) -> None:
-    """Refuse a path that could not be written, before any work.
-
-    Raises:
-        ConfigError: its folder does not exist, or it is not a plain file.
-    """
-    if not path.absolute().parent.is_dir():
-        raise ConfigError(f"--out {path}: the folder {path.absolute().parent} does not exist")
-    try:
-        refuse_odd_file(path)
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {describe_error(error)}") from error
 
 
 def options(parser: Parser) -> None:

@@ -25,7 +25,6 @@ import puffervec
 from puffervec.commands import cli
 from puffervec.contract.drawing import Circle, Drawing, Event, Shape
 from puffervec.envs import get
-from puffervec.errors import ConfigError
 from puffervec.train import load_policy
 from puffervec.train.act.evaluate import RandomActor
 from puffervec.viewing.web import play as module
@@ -637,8 +636,3 @@ def test_bad_input_is_one_line(
     assert cli.main(["play", *args]) == 2
     said = capsys.readouterr().err
     assert words in said and said.count("\n") == 1
-
-
-def test_an_env_without_keys_has_no_table() -> None:
-    with pytest.raises(ConfigError, match="tag_grid cannot be drawn or played"):
-        Game(get("tag_grid"), get("tag_grid").configure(None), Leaning())

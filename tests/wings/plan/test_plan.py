@@ -66,7 +66,7 @@ def test_of_a_run_as_json(small: Any, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["cartpole", "--out", "nowhere/plan.svg"], "the name must end in .svg"),
+        (["cartpole", "--out", "nowhere/plan.svg"], "there is no folder"),
         (["cartpole", "--out", "plan.png"], "the name must end in .svg"),
         (["cartpole", "--batch", "0"], "--batch"),
         (["cartpole", "--fast"], "--fast"),

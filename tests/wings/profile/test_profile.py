@@ -303,7 +303,7 @@ def test_summaries_of_nsys_on_the_command_line(
         ("mlp", "is a kind of policy"), ("tag_grid --set a", "NAME=VALUE"),
         ("tag_grid --set a=1", "MODULE:FUNCTION"), ("none", "none does not exist"),
         ("tag_grid --out a.txt", ".png or .svg"),
-        ("tag_grid --json none/a.json", "a folder that exists"),
+        ("tag_grid --json none/a.json", "there is no folder"),
         ("tag_grid --mode loop --syncs", "are for --mode policy"),
         ("latest --mode loop", "give an env"), ("tag_grid --syncs --out a.png", "leave --out out"),
         ("tag_grid --sweep horizon=1,2", "can be batch, agents, layers"),

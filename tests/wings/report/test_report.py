@@ -180,7 +180,7 @@ def test_numbers_that_are_no_json_are_left_out(
     [
         (["cartpole"], "cartpole is an env: give the folder of a run"),
         (["RUN", "--out", "a.txt"], "--out a.txt: the name must end in .html"),
-        (["RUN", "--out", "none/a.html"], "--out none/a.html: the folder"),
+        (["RUN", "--out", "none/a.html"], "--out none/a.html: there is no folder"),
         (["COPY"], "is not in a run folder: give the folder of a run"),
         ([], "usage: puffer-train report"),
     ],
