@@ -34,7 +34,7 @@ TOLERANCE = 0.02  # Of rates; other CPUs sum in another order, and a car may the
 
 
 def test_it_is_small_and_whole() -> None:
-    manifest = ckpt.read_manifest(FOLDER, verify=True)
+    manifest = ckpt.read(FOLDER).manifest
     assert set(manifest["files"]) == {"default.safetensors"}
     names = {path.name for path in FOLDER.iterdir()}
     assert names == {"manifest.json", "default.safetensors", "README.md", "card.json"}

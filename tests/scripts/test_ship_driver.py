@@ -57,7 +57,7 @@ def test_a_run_becomes_a_folder_with_a_card(
     assert {path.name for path in out.iterdir()} == {
         *("manifest.json", "default.safetensors", "README.md", "card.json")
     }
-    manifest = ckpt.read_manifest(out, verify=True)
+    manifest = ckpt.read(out).manifest
     assert manifest["config"]["log"]["folder"] == "runs" and str(tmp_path) not in json.dumps(
         manifest
     )

@@ -311,6 +311,6 @@ def test_a_size_beyond_this_machine_is_refused_before_it_is_hashed(
 ) -> None:
     path = crafted(tmp_path / "checkpoints", head("{}"), size=2**42)
     monkeypatch.setattr(ckpt.hashlib, "file_digest", lambda *_: pytest.fail("hashed"))
-    with pytest.raises(CheckpointError, match="larger than this machine's memory"):
-        ckpt.read_manifest(path, verify=True)
-    assert ckpt.newest(tmp_path / "checkpoints") is None
+    notes: list[str] = []
+    assert ckpt.newest(tmp_path / "checkpoints", notes.append) is None
+    assert str(path) in notes[0] and "larger than this machine's memory" in notes[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from puffervec.train.collect.episodes import (
     EpisodeTracker,
     EpisodeWindow,
     InfoMeans,
+    NumericInfos,
     ReturnScale,
     as_records,
     mean_interval,
@@ -80,26 +81,36 @@ def test_scaled_returns_are_about_one() -> None:
     assert idle.factor == 1
 
 
+def add(window: EpisodeWindow, batches: Iterable[np.ndarray]) -> None:
+    window.add_rows(window.rows(batches))
+
+
+def add_infos(means: InfoMeans, batches: Iterable[NumericInfos]) -> None:
+    means.add_sums(means.sums(batches))
+
+
 def column(*values: float | None) -> tuple[np.ndarray, np.ndarray]:
     return np.array([v or 0.0 for v in values]), np.array([v is not None for v in values])
 
 
 def test_means_of_infos() -> None:
     means = InfoMeans(agents=["red", "blue", 7])
-    means.add(
+    add_infos(
+        means,
         [
             {("a",): column(1, None, 3), ("episode", "r"): column(None, 5, None)},
             {("a",): column(8, None, None)},
-        ]
+        ],
     )
-    means.add(
+    add_infos(
+        means,
         [
             {
                 ("red", "hit"): column(1, 1, None),
                 ("blue", "hit"): column(0, None, None),
                 ("red",): column(float("nan")),
             }
-        ]
+        ],
     )
     assert means.means() == {"env/a": 4, "env/episode/r": 5, "env/hit": pytest.approx(2 / 3)}
 
@@ -107,9 +118,9 @@ def test_means_of_infos() -> None:
 def test_only_the_latest_count() -> None:
     means = InfoMeans()
     for value in range(10):
-        means.add([{("x",): (np.full(60, float(value)), np.ones(60, np.bool_))}])
+        add_infos(means, [{("x",): (np.full(60, float(value)), np.ones(60, np.bool_))}])
     assert means.means() == {"env/x": 8.5}  # two rollouts make 100
-    means.add([])
+    add_infos(means, [])
     assert means.means() == {"env/x": 8.5}
 
 
@@ -124,7 +135,7 @@ def records(*rows: tuple[float, int, tuple[float, ...]]) -> np.ndarray:
 def test_means_per_episode() -> None:
     window = EpisodeWindow(("speed",))
     assert window.means() == {}
-    window.add([records((1.0, 10, (4.0,))), records((3.0, 20, (6.0,)))])
+    add(window, [records((1.0, 10, (4.0,))), records((3.0, 20, (6.0,)))])
     assert window.means() == {"episode/return": 2.0, "episode/length": 15.0, "env/speed": 5.0}
     assert window.total == 2
 
@@ -134,7 +145,7 @@ def test_counts_are_shared_out_over_agents() -> None:
     in.
     """
     window = EpisodeWindow(("agents", "goals", "complete"), {"goal": "goals"})
-    window.add([records((2.0, 90, (1.0, 1.0, 1.0)), (6.0, 90, (3.0, 2.0, 1.0)))])
+    add(window, [records((2.0, 90, (1.0, 1.0, 1.0)), (6.0, 90, (3.0, 2.0, 1.0)))])
     assert window.means() == {
         "episode/return": 5.0,
         "episode/length": 90.0,
@@ -147,7 +158,7 @@ def test_sums_are_shared_out_over_other_counts() -> None:
     """Of what nobody counted there is no rate."""
     names = ("agents", "aligned", "steps", "over", "limits")
     window = EpisodeWindow(names, {"aligned": "aligned/steps", "over": "over/limits"})
-    window.add([records((0.0, 9, (1.0, 3.0, 4.0)), (0.0, 9, (2.0, 1.0, 6.0)))])
+    add(window, [records((0.0, 9, (1.0, 3.0, 4.0)), (0.0, 9, (2.0, 1.0, 6.0)))])
     assert window.means() == {"episode/return": 0.0, "episode/length": 9.0, "env/aligned": 0.4}
     with pytest.raises(ConfigError, match="need records that it does not have: agents, hits"):
         EpisodeWindow(("steps",), {"hit": "hits/steps"})
@@ -160,25 +171,25 @@ def returns(*values: float) -> np.ndarray:
 def test_means_are_over_the_episodes_of_the_latest_roll_out() -> None:
     """However many there were before: a curve that lags shows another policy."""
     window = EpisodeWindow(())
-    window.add([returns(*[1.0] * 5000)])
-    window.add([returns(*[2.0] * 150), returns(*[4.0] * 150)])
+    add(window, [returns(*[1.0] * 5000)])
+    add(window, [returns(*[2.0] * 150), returns(*[4.0] * 150)])
     assert window.means()["episode/return"] == 3.0 and window.total == 5300
 
 
 def test_means_are_over_a_hundred_episodes_at_least() -> None:
     window = EpisodeWindow(())
-    window.add([returns(*[9.0] * 50, *[1.0] * 80)])
-    window.add([returns(*[3.0] * 20)])
-    window.add([])
+    add(window, [returns(*[9.0] * 50, *[1.0] * 80)])
+    add(window, [returns(*[3.0] * 20)])
+    add(window, [])
     assert window.means()["episode/return"] == (80 * 1.0 + 20 * 3.0) / 100
 
 
 def test_a_saved_window_goes_on() -> None:
     windows = [EpisodeWindow(("speed",)), EpisodeWindow(("speed",))]
-    windows[0].add([records(*((float(i), i, (2.0 * i,)) for i in range(120)))])
+    add(windows[0], [records(*((float(i), i, (2.0 * i,)) for i in range(120)))])
     windows[1].load_state(windows[0].state(), windows[0].total)
     for window in windows:
-        window.add([records((7.0, 1, (3.0,)))])
+        add(window, [records((7.0, 1, (3.0,)))])
     assert windows[0].means() == windows[1].means() and windows[1].total == 121
     with pytest.raises(ValueError, match=r"shape \(5, 4\), not \(episodes, 3\)"):
         windows[1].load_state(np.zeros((5, 4)), 5)
@@ -204,8 +215,8 @@ def test_tasks_of_different_lengths_do_not_make_the_means_jump() -> None:
         ended = of_places(
             {slot: scene for slot, scene in scenes.items() if rollout * 30 % scene[1] == 0}
         )
-        window.add([ended])
-        plain.add([ended])
+        add(window, [ended])
+        add(plain, [ended])
         if rollout == 7:
             again = EpisodeWindow((), by_place=True)
             again.load_state(window.state(), window.total, window.ages())
@@ -214,16 +225,16 @@ def test_tasks_of_different_lengths_do_not_make_the_means_jump() -> None:
             found.append(window.means()["episode/return"])
             jumping.append(plain.means()["episode/return"])
     assert found == [3.0] * 9 and max(jumping) - min(jumping) > 1
-    window.add([])
+    add(window, [])
     assert window.means()["episode/return"] == 3.0
     for _ in range(OLDEST):  # The env has other scenes by now.
-        window.add([of_places({0: (1.0, 30)})])
+        add(window, [of_places({0: (1.0, 30)})])
     assert window.means()["episode/return"] == 1.0
 
 
 def test_a_window_without_places_goes_on_with_them() -> None:
     older, newer = EpisodeWindow(("speed",)), EpisodeWindow(("speed", "height"), by_place=True)
-    older.add([records((7.0, 3, (2.0,)))])
+    add(older, [records((7.0, 3, (2.0,)))])
     newer.load_state(older.state(), older.total)
     assert newer.means()["episode/return"] == 7.0 and newer.means()["env/height"] == 0.0
     with pytest.raises(ValueError, match="ages have the shape"):
@@ -232,7 +243,7 @@ def test_a_window_without_places_goes_on_with_them() -> None:
 
 def test_a_window_of_an_env_that_recorded_less_goes_on() -> None:
     older, newer = EpisodeWindow(("speed",)), EpisodeWindow(("speed", "height"))
-    older.add([records((7.0, 3, (2.0,)))])
+    add(older, [records((7.0, 3, (2.0,)))])
     newer.load_state(older.state(), older.total)
     assert newer.means() == {
         "episode/return": 7.0,
@@ -253,7 +264,7 @@ def test_interval() -> None:
 
 def test_an_episode_that_was_cut_short_does_not_count() -> None:
     window = EpisodeWindow(("complete",))
-    window.add([records((1.0, 9, (1.0,)), (2.0, 9, (1.0,)), (30.0, 9, (0.0,)))])
+    add(window, [records((1.0, 9, (1.0,)), (2.0, 9, (1.0,)), (30.0, 9, (0.0,)))])
     assert window.total == 2 and window.means()["episode/return"] == 1.5
 
 
@@ -261,7 +272,7 @@ def test_returns_of_each_agent_type() -> None:
     window = EpisodeWindow((), types=("tagger", "runner"))
     batch = returns(1.0, 3.0, 8.0)
     batch["agent_type"] = [0, 0, 1]
-    window.add([batch])
+    add(window, [batch])
     apart = {"episode/return/tagger": 2.0, "episode/return/runner": 8.0}
     assert window.means() == {"episode/return": 4.0, "episode/length": 1.0, **apart}
     other = EpisodeWindow((), types=("tagger", "runner"))

@@ -43,7 +43,7 @@ VALUES = [-0.927025318145752, -1.546749234199524]
 
 
 def test_manifest() -> None:
-    manifest = ckpt.read_manifest(GOLDEN, verify=True)
+    manifest = ckpt.read(GOLDEN).manifest
     assert manifest["format_version"] == 1 and manifest["env"] == "probe"
     assert manifest["counters"]["agent_steps"] == 48 and manifest["counters"]["updates"] == 2
     assert manifest["policies"] == {"default": {"class": "MLPPolicy", "group": "agents"}}

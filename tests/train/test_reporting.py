@@ -43,7 +43,7 @@ def reporter(folder: Path, clock: Clock, step_s: float | None = None, **train: A
         folder=folder, run_id="", goes_on=False, log=JsonLog(folder / "m.jsonl", {})
     )
     setup = SimpleNamespace(
-        run=SimpleNamespace(config=config), device=torch.device("cpu"), bf16=True
+        run=SimpleNamespace(config=config, device=torch.device("cpu")), bf16=True
     )
     made = Reporting(setup, files, vec, Counters(), "about", None, clock)  # type: ignore[arg-type]
     made.restart(totals())

@@ -17,7 +17,6 @@ import puffervec
 from puffervec.contract.evaluation import Actor
 from puffervec.contract.native import NativeEnv
 from puffervec.errors import ConfigError
-from puffervec.vec.vector_env import VectorEnv
 from puffervec.viewing.render.episode import Episode, Moment
 
 
@@ -97,7 +96,7 @@ def record(
                     for episode, state, last in pairs
                 ]
             )
-            running &= _act_next(vec)
+            running &= ~vec.rows.over(0)
         names = numbers[0][0]
         if odd := next(
             (one for step in numbers for one in step if one.keys() != names.keys()), None
@@ -110,14 +109,3 @@ def record(
             name: np.array([[one[name] for one in step] for step in numbers]) for name in names
         }
         return Recording(env, vec.config, states, columns)
-
-
-def _act_next(vec: VectorEnv) -> np.ndarray:
-    """Return which envs have a row that acts in the next step, (envs,) bool."""
-    groups = vec.halves[0].groups.values()
-    acting = [
-        (rows.masks & ~(rows.terminals | rows.truncations)).reshape(vec.num_envs, -1).any(1)
-        for rows in groups
-    ]
-    running: np.ndarray = np.any(acting, axis=0)
-    return running

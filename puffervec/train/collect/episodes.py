@@ -80,21 +80,17 @@ class EpisodeWindow:
         self._rollouts = 0
         self.total = 0
 
-    def add(self, batches: Iterable[np.ndarray]) -> None:
-        """Add the episodes of a rollout: structured arrays of records from `recv`.
-
-        Records of episodes that were cut short (`complete` 0: drive's redraw of a bundle) are left
-        out: their agents had no chance to finish.
-        """
-        self.add_rows(self.rows(batches))
-
     @property
     def columns(self) -> int:
         """Return how many numbers an episode has."""
         return 2 + len(self.names) + bool(self.types) + self.by_place
 
     def rows(self, batches: Iterable[np.ndarray]) -> np.ndarray:
-        """Turn episode records into (n, columns) float64 for `add_rows`, in any process."""
+        """Turn episode records of `recv` into (n, columns) float64 for `add_rows`, in any process.
+
+        Records of episodes that were cut short (`complete` 0: drive's redraw of a bundle) are left
+        out: their agents had no chance to finish.
+        """
         parts = [np.zeros((0, self.columns))]
         for batch in batches:
             if "complete" in self.names:
@@ -379,12 +375,12 @@ class InfoMeans:
         self._agents = {agent for agent in agents if isinstance(agent, str)}
         self._parts: dict[str, deque[tuple[float, int]]] = {}
 
-    def add(self, batches: Iterable[NumericInfos]) -> None:
-        """Add the numeric infos of a rollout, one mapping per turn, without infinities and NaN."""
-        self.add_sums(self.sums(batches))
-
     def sums(self, batches: Iterable[NumericInfos]) -> dict[str, tuple[float, int]]:
-        """Return sum and number of the finite values by name, for `add_sums`."""
+        """Return sum and number of the finite values by name, for `add_sums`.
+
+        Args:
+            batches: The numeric infos of a rollout, one mapping per turn.
+        """
         sums: dict[str, tuple[float, int]] = {}
         for batch in batches:
             for path, (values, present) in batch.items():

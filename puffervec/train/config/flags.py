@@ -66,10 +66,8 @@ ENV_ALIASES = {
 }
 
 
-def group_by_policy(
-    config: TrainConfig, texts: Sequence[str], flag: str = "--opponent"
-) -> dict[str, list[str]]:
-    """Return the values of NAME=WHO texts by policy name.
+def group_by_policy(config: TrainConfig, texts: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of --opponent, NAME=WHO each, by policy name.
 
     WHO without a name applies to the only policy that is not trained.
 
@@ -85,7 +83,7 @@ def group_by_policy(
         if not name or not what:
             known = f", NAME one of {', '.join(names)}" if names else ""
             raise ConfigError(
-                f"{flag} {text} does not say which policy it plays: use {flag} "
+                f"--opponent {text} does not say which policy it plays: use --opponent "
                 f"NAME={text.rpartition('=')[2]}{known}"
             )
         values.setdefault(name, []).append(what)

@@ -10,8 +10,6 @@ lr = [[0, 1e-3], [1_000_000, 1e-4]]    decreases for a million agent-steps, then
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
 import reprlib
 from collections.abc import Sequence
@@ -45,23 +43,13 @@ def convert(value: Any, key: str) -> Schedule:
 
     Raises: ConfigError: names `key` and the bad point.
     """
-    if _is_number(value):
+    if is_number(value):
         return float(value)
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
         raise ConfigError(
             f"{key} is {reprlib.repr(value)}: must be a number, or points [[step, value], ...]"
         )
     return tuple(_point(point, f"{key}, point {number}") for number, point in enumerate(value, 1))
-
-
-def from_text(text: str, key: str = "the value") -> Schedule:
-    """Parse the text of a flag: `1e-3`, or `[[0, 1e-3], [1e6, 1e-4]]`. Raises: ConfigError."""
-    value: Any = text
-    with contextlib.suppress(ValueError, RecursionError):
-        value = json.loads(text)
-    with contextlib.suppress(ValueError):  # JSON allows neither .5 nor +1.
-        value = float(text)
-    return convert(value, key)
 
 
 def check(key: str, schedule: Schedule, zero: bool) -> None:
@@ -95,13 +83,14 @@ def _point(point: Any, where: str) -> tuple[float, float]:
         not isinstance(point, Sequence)
         or isinstance(point, str)
         or len(point) != 2
-        or not all(map(_is_number, point))
+        or not all(map(is_number, point))
     ):
         raise ConfigError(f"{where} is {reprlib.repr(point)}: must be [step, value], two numbers")
     return float(point[0]), float(point[1])
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number that a float can hold."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     try:

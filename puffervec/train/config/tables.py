@@ -175,35 +175,17 @@ def convert(value: Any, hint: Any, key: str) -> Any:
         return None
     elif hint is bool and isinstance(value, bool):
         return value
-    elif (
-        hint is int
-        and isinstance(value, int)
-        and not isinstance(value, bool)
-        and _fits_a_double(value)
-    ):
+    elif hint is int and isinstance(value, int) and schedules.is_number(value):
         return value
     elif hint is int and isinstance(value, float) and value.is_integer():
         return int(value)
-    elif (
-        hint is float
-        and isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and _fits_a_double(value)
-    ):
+    elif hint is float and schedules.is_number(value):
         return float(value)
     elif hint is str and isinstance(value, str):
         return value
     elif hint is Path and isinstance(value, (str, Path)):
         return Path(value)
     raise ConfigError(f"{key} is {format_value(value)}: must be {describe(hint)}")
-
-
-def _fits_a_double(value: float) -> bool:
-    try:
-        float(value)
-    except OverflowError:  # a whole number of more than 308 digits
-        return False
-    return True
 
 
 def describe(hint: Any) -> str:

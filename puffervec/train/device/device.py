@@ -118,13 +118,6 @@ def use_bf16(precision: str, device: torch.device) -> bool:
     return torch.cuda.is_bf16_supported() if device.type == "cuda" else cpu_has_bf16()
 
 
-def usable_cores() -> int:
-    """Return how many cores this process may use, by its affinity and the cgroup quota."""
-    from puffervec.system.cores import usable_cores as count
-
-    return count()
-
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

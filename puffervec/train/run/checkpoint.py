@@ -294,18 +294,14 @@ def _first_whole(saved: Folder, listed: list[tuple[int, str]]) -> tuple[str | No
 # ---- reading -------------------------------------------------------------------------------------
 
 
-def read_manifest(path: Path, verify: bool = False) -> dict[str, Any]:
+def read_manifest(path: Path) -> dict[str, Any]:
     """Return the manifest of a checkpoint folder; a missing `sequence` is returned as 0.
 
-    Args:
-        path: the checkpoint folder.
-        verify: also compare the hash of every file.
-
     Raises:
-        CheckpointError: a file is missing or damaged; the message names it.
+        CheckpointError: it is missing or damaged; the message names it.
     """
     with _opened(path) as folder:
-        return _manifest(folder, verify)
+        return _manifest(folder)
 
 
 @contextlib.contextmanager

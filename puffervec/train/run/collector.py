@@ -48,12 +48,12 @@ class Collector(Tally):
             pool: threads that process the rows of a half.
         """
         section, learned = setup.run.config.train, learner.storages
-        super().__init__(setup.rows, learned, setup.ranks)
-        self.expect(facts_of(vec, tuple(setup.rows), setup.run.config.python))
-        self.vec, self.horizon, self.device = vec, section.horizon, setup.device
+        super().__init__(setup.run.rows, learned, setup.ranks)
+        self.expect(facts_of(vec, tuple(setup.run.rows), setup.run.config.python))
+        self.vec, self.horizon, self.device = vec, section.horizon, setup.run.device
         self.turns = 0  # vector steps, each of all halves
         self.slots: dict[str, Slot] = {}
-        for name, rows in setup.rows.items():
+        for name, rows in setup.run.rows.items():
             policy, ahead = learner.policies[name], section.asynchronous and name in learned
             if ahead:
                 policy = actor_of(policy)
@@ -68,7 +68,7 @@ class Collector(Tally):
             )
         experts = experts_of(setup.run.config)
         self.rollout = Rollout(
-            *(vec, self.slots, setup.device, setup.bf16, actions, pool),
+            *(vec, self.slots, setup.run.device, setup.bf16, actions, pool),
             experts=None if experts is None else ExpertReader(vec, experts),
         )
         self.ahead = (

@@ -46,19 +46,19 @@ def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn
         torch.manual_seed(setup.run.config.train.seed)
         built = {
             name: given[name] if name in given else rows.build()
-            for name, rows in setup.rows.items()
+            for name, rows in setup.run.rows.items()
         }
     built |= {
-        name: found.build(setup.rows[name], setup.own_seed)
+        name: found.build(setup.run.rows[name], setup.own_seed)
         for name, found in setup.opponents.items()
     }
-    for name, rows in setup.rows.items():
+    for name, rows in setup.run.rows.items():
         if not rows.settings.role.learns:
             built[name].eval()
-    placed = {name: policy.to(setup.device) for name, policy in built.items()}
+    placed = {name: policy.to(setup.run.device) for name, policy in built.items()}
     if setup.team.size > 1:
         share_columns = door("sharded", "train.tensor_parallel").share_columns
-        for name, rows in setup.rows.items():
+        for name, rows in setup.run.rows.items():
             if rows.settings.role.learns:
                 share_columns(name, placed[name], setup.team)
     return placed
@@ -66,9 +66,9 @@ def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn
 
 def new_storage(setup: Setup, name: str) -> Storage:
     """Allocate the storage that updates of a policy learn from."""
-    config = setup.run.config
+    run, config = setup.run, setup.run.config
     return storage_of(
-        setup.rows[name], config.learned_envs, config.train.horizon, setup.device, setup.bf16
+        run.rows[name], config.learned_envs, config.train.horizon, run.device, setup.bf16
     )
 
 
@@ -164,9 +164,9 @@ class Learner:
         self.seconds = 0.0  # spent in updates
         self.updaters: dict[str, Updater] = {}
         self._sections: dict[str, TrainSection] = {}
-        self._groups = {name: rows.group for name, rows in setup.rows.items()}
+        self._groups = {name: rows.group for name, rows in setup.run.rows.items()}
         for name, policy in policies.items():
-            rows = setup.rows[name]
+            rows = setup.run.rows[name]
             if not rows.settings.role.learns:
                 continue
             section, storage = rows.settings.train, new_storage(setup, name)

@@ -25,8 +25,8 @@ import numpy
 import torch
 
 import puffervec
+from puffervec.system.cores import usable_cores
 from puffervec.system.folder import Folder
-from puffervec.train.device.device import usable_cores
 from puffervec.train.run.folders import RUN_FILE
 
 MOST_BYTES = 2**22  # size limit of the file: a few thousand starts

@@ -88,11 +88,11 @@ class Reporting:
         self._trackers = trackers.Trackers(opened, log.print_interval_s, self.note)
         self._usage = Usage(
             [process.pid for process in getattr(vec, "processes", ())],
-            setup.device,
+            setup.run.device,
             log.print_interval_s,
         )
         # On a CPU without bf16 training is slow: print an estimate of the duration early.
-        slow = setup.device.type == "cpu" and not setup.bf16
+        slow = setup.run.device.type == "cpu" and not setup.bf16
         self._solved_after = vec.env.training.solved_after if slow else 0
         if files.goes_on:
             files.log.mark(

@@ -26,7 +26,7 @@ import socket
 import weakref
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from puffervec.envs import OCEAN
 from puffervec.errors import ConfigError
@@ -46,8 +46,6 @@ from puffervec.train.run.folders import RUN_FILE
 
 if TYPE_CHECKING:
     from puffervec.train.run.setup import Setup
-
-Result = TypeVar("Result")
 
 CHECKPOINTS = "checkpoints"
 CONFIG_FILE = "config.json"
@@ -232,7 +230,7 @@ class RunFiles:
         write_config(self.folder, setup.run.config)
         facts = {
             "env": setup.run.config.target,
-            "device": provenance.device_name(setup.device),
+            "device": provenance.device_name(setup.run.device),
             "seeds": {"train": setup.run.config.train.seed},
             "resumed_from": None if setup.checkpoint is None else setup.checkpoint.name,
             "measured": setup.chosen.measured,

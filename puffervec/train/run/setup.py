@@ -28,7 +28,7 @@ from puffervec.train.device.device import choose_device, make_current, use_bf16
 from puffervec.train.device.ranks import Ranks, match
 from puffervec.train.metrics import trackers
 from puffervec.train.policies.distributions import refuse_joint
-from puffervec.train.policies.mapping import AgentMap, PolicyRows
+from puffervec.train.policies.mapping import AgentMap
 from puffervec.train.policies.run_spec import RunSpec
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import find, rundir, startup, state
@@ -66,16 +66,6 @@ class Setup:
     team: Ranks
     opponents: Mapping[str, Opponents] = dataclasses.field(default_factory=dict)
     terms: Mapping[str, LossTerm] = dataclasses.field(default_factory=dict)
-
-    @property
-    def device(self) -> torch.device:
-        """The device of this rank."""
-        return self.run.device
-
-    @property
-    def rows(self) -> Mapping[str, PolicyRows]:
-        """The rows that each policy acts for, by policy name."""
-        return self.run.rows
 
     @property
     def bf16(self) -> bool:

@@ -30,6 +30,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from puffervec.system.cores import usable_cores
 from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, Storage, storage_of
 from puffervec.train.config.sections import TrainConfig, VecSection
@@ -37,7 +38,6 @@ from puffervec.train.device.device import (
     ThreadPool,
     cpu_has_bf16,
     one_torch_thread,
-    usable_cores,
     use_bf16,
 )
 from puffervec.train.learn.updater import Updater
@@ -56,7 +56,6 @@ ROUNDS = 3  # least number of samples of each variant
 MOST_STEPS = 32  # of a measured rollout
 GAIN = 1.1  # least speed-up over the default, so that noise does not decide
 
-Clock = Callable[[], float]
 MakeVec = Callable[[TrainConfig], Any]
 
 
@@ -268,24 +267,21 @@ def _microbatch_update(
 
 
 def interleaved(
-    variants: Mapping[str, Callable[[], object]],
-    seconds: float,
-    rounds: int = ROUNDS,
-    clock: Clock = time.perf_counter,
+    variants: Mapping[str, Callable[[], object]], seconds: float
 ) -> dict[str, list[float]]:
     """Call the variants alternately for `seconds` and return the duration of each call.
 
-    Each variant is called at least `rounds` times, after a first call that does not count.
+    Each variant is called at least ROUNDS times, after a first call that does not count.
     """
     for call in variants.values():
         call()
     times: dict[str, list[float]] = {name: [] for name in variants}
-    end = clock() + seconds
-    while clock() < end or any(len(found) < rounds for found in times.values()):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or any(len(found) < ROUNDS for found in times.values()):
         for name, call in variants.items():
-            begin = clock()
+            begin = time.perf_counter()
             call()
-            times[name].append(clock() - begin)
+            times[name].append(time.perf_counter() - begin)
     return times
 
 
@@ -381,7 +377,9 @@ def _measure_vecs(
     return {name: statistics.median(rates) for name, rates in found.items()}, workers
 
 
-def speed(rollout: Rollout, seconds: float, clock: Clock = time.perf_counter) -> float:
+def speed(
+    rollout: Rollout, seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> float:
     """Measure the agent-steps/s of collecting for about `seconds`.
 
     It collects at least one turn and at most one rollout, and stops inside the rollout while all

@@ -313,7 +313,7 @@ class Saver:
             "policies": {
                 name: {
                     "class": type(newest(policy)).__name__,
-                    "group": self._setup.rows[name].group.name,
+                    "group": self._setup.run.rows[name].group.name,
                 }
                 | ({"opponents": list(opponents[name].sources)} if name in opponents else {})
                 for name, policy in self._learner.policies.items()
@@ -330,7 +330,7 @@ class Saver:
         """
         return {
             "torch": torch.__version__,
-            "device": self._setup.device.type,
+            "device": self._setup.run.device.type,
             "bf16": self._setup.bf16,
             "cpu": torch.backends.cpu.get_cpu_capability(),
             "compiled": self._learner.compiled,

@@ -35,13 +35,13 @@ from torch import nn
 
 from puffervec.doors import door
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.system.cores import usable_cores
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import (
     ThreadPool,
     deterministic_kernels,
     in_pieces,
     one_torch_thread,
-    usable_cores,
 )
 from puffervec.train.device.ranks import Ranks, from_environment
 from puffervec.train.metrics import keys
@@ -117,7 +117,7 @@ class Trainer:
         self.config, self.ranks, self.device, self.chosen = (
             setup.run.config,
             ranks,
-            setup.device,
+            setup.run.device,
             setup.chosen,
         )
         self.counters = Counters()

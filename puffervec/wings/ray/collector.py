@@ -61,7 +61,7 @@ class RayCollector(Tally):
             ConfigError: the hosts do not start in time, or one cannot start because of its input.
             PuffervecError: one cannot start for another reason.
         """
-        super().__init__(setup.rows, learner.storages, setup.ranks)
+        super().__init__(setup.run.rows, learner.storages, setup.ranks)
         config, section = setup.run.config, setup.run.config.ray
         self.cluster, self.learner = cluster, learner
         self.turns, self.full, self.times = 0, False, Times()
@@ -69,9 +69,9 @@ class RayCollector(Tally):
             name: Slot(
                 name,
                 learner.policies[name],
-                setup.rows[name].group,
+                setup.run.rows[name].group,
                 storage,
-                setup.rows[name].agents,
+                setup.run.rows[name].agents,
             )
             for name, storage in learner.storages.items()
         }

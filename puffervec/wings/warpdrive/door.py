@@ -25,7 +25,7 @@ from puffervec.core.spec import EnvSpec
 from puffervec.errors import ConfigError
 from puffervec.system.extras import required
 from puffervec.train.config import algorithms, schedules, target
-from puffervec.train.config.flags import check_integers
+from puffervec.train.config.flags import check_integers, from_text
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.tables import convert, format_value, suggest
 
@@ -366,9 +366,9 @@ def _in_agent_steps(schedule: schedules.Schedule, agents: int) -> schedules.Sche
 
 
 def _schedule(value: Any, key: str) -> schedules.Schedule:
-    return (
-        schedules.from_text(value, key) if isinstance(value, str) else schedules.convert(value, key)
-    )
+    if isinstance(value, str):
+        value = from_text(value, schedules.Schedule)
+    return schedules.convert(value, key)
 
 
 def _number(value: Any, key: str) -> float:
