@@ -17,16 +17,17 @@ one.
 from __future__ import annotations
 
 import argparse
+import csv
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from puffervec.envs.covid.data import COLUMNS, STATES, SYNTHETIC, CovidData, save_data
+from puffervec.envs.covid.data import COLUMNS, STATES, SYNTHETIC, TASTE, CovidData
 from puffervec.testing.reference.covid import Covid
 
 SEED, DAYS, DELAY = 2021, 82, 29
@@ -145,6 +146,39 @@ def with_bounds(data: CovidData) -> CovidData:
     states, planner = data.states.copy(), data.planner.copy()
     states[:, -4:], planner[-4:] = bounds[:, :STATES].T, bounds[:, STATES]
     return dataclasses.replace(data, states=states, planner=planner)
+
+
+def save_data(data: CovidData, folder: Path) -> None:
+    """Write the four files, as `load_data` reads them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    head = ["state", *COLUMNS]
+    _write(
+        folder / "states.csv",
+        head,
+        ([name, *map(_text, row)] for name, row in zip(data.names, data.states, strict=True)),
+    )
+    _write(folder / "planner.csv", list(TASTE), [[*map(_text, data.planner)]])
+    rows = (
+        [_text(days), *map(_text, row)]
+        for days, row in zip(data.lambdas, data.weights, strict=True)
+    )
+    _write(folder / "filters.csv", ["lambda_days", *data.names], rows)
+    first = 1 - len(data.stringency)
+    levels = (
+        [str(first + day), *map(str, row)] for day, row in enumerate(data.stringency.tolist())
+    )
+    _write(folder / "stringency.csv", ["day", *data.names], levels)
+
+
+def _text(value: float) -> str:
+    return f"{value:.10g}"
+
+
+def _write(path: Path, head: Sequence[str], rows: Iterator[list[str]] | list[list[str]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows(rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

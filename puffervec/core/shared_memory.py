@@ -52,11 +52,6 @@ class SharedMemory:
                 ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(self._mapping)), 0, size)
 
     @property
-    def backing(self) -> str:
-        """The kind of memory in use: "RawArray" or "memfd"."""
-        return "memfd" if self._array is None else "RawArray"
-
-    @property
     def buffer(self) -> memoryview:
         """The bytes, starting on a page. Holding the view keeps the mapping alive."""
         if self._array is None:

@@ -11,6 +11,9 @@ import math
 import os
 from pathlib import Path
 
+CGROUP = Path("/sys/fs/cgroup")  # mount point of cgroups
+PROC = Path("/proc")
+
 _sharers = 1  # number of processes that share the quota, including this one
 
 
@@ -43,42 +46,38 @@ def read_text(path: Path) -> str:
         return ""
 
 
-def group_folders(root: Path, proc: Path, controller: str) -> list[Path]:
+def group_folders(controller: str) -> list[Path]:
     """Return the cgroup folder of this process for a controller, and its parents, innermost first.
 
     The controller "" is version 2.
     """
-    for line in read_text(proc / "self/cgroup").splitlines():
+    base = CGROUP / controller if controller else CGROUP
+    for line in read_text(PROC / "self/cgroup").splitlines():
         _, names, path = line.split(":", 2)
         if controller in names.split(","):
-            base = root / controller if controller else root
             inner = base / path.lstrip("/")
             return [
                 inner,
                 *(parent for parent in inner.parents if parent == base or base in parent.parents),
             ]
-    return [root / controller if controller else root]
+    return [base]
 
 
-def cpu_quota(root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc")) -> float | None:
+def cpu_quota() -> float | None:
     """Return the CPU quota of this process's cgroup in cores, or None if there is no limit.
 
     It is the tightest one of the cgroup and its parents.
-
-    Args:
-        root: mount point of cgroups; a parameter for the tests.
-        proc: mount point of /proc; a parameter for the tests.
 
     Source:
         Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max) and scheduler/sched-bwc.rst
         (cfs_quota_us).
     """
     quotas = []
-    for folder in group_folders(root, proc, ""):
+    for folder in group_folders(""):
         fields = read_text(folder / "cpu.max").split()
         if len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit() and int(fields[1]) > 0:
             quotas.append(int(fields[0]) / int(fields[1]))
-    for folder in group_folders(root, proc, "cpu"):
+    for folder in group_folders("cpu"):
         quota, period = (
             read_text(folder / "cpu.cfs_quota_us"),
             read_text(folder / "cpu.cfs_period_us"),

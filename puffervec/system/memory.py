@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from puffervec.errors import ConfigError
+from puffervec.system import cores
 from puffervec.system.cores import group_folders, read_text
-
-CGROUP = Path("/sys/fs/cgroup")
-PROC = Path("/proc")
 
 
 @dataclass(frozen=True, order=True)
@@ -29,20 +27,16 @@ class Room:
     bound: str
 
 
-def available(root: Path = CGROUP, proc: Path = PROC) -> Room:
+def available() -> Room:
     """Return the room for more memory.
 
     It is the least of what the machine, the cgroup (and its parents) and the address space leave.
-
-    Args:
-        root: mount point of cgroups; a parameter for the tests.
-        proc: mount point of /proc; a parameter for the tests.
 
     Source:
         Linux, Documentation/filesystems/proc.rst (MemAvailable), admin-guide/cgroup-v2.rst and
         cgroup-v1/memory.rst.
     """
-    return min([_of_machine(proc), *_of_groups(root, proc), *_of_address_space(proc)])
+    return min([_of_machine(), *_of_groups(), *_of_address_space()])
 
 
 def refuse_more(wanted: int | None, who: str, what_for: str, advice: str) -> None:
@@ -65,8 +59,8 @@ def refuse_more(wanted: int | None, who: str, what_for: str, advice: str) -> Non
         )
 
 
-def _of_machine(proc: Path) -> Room:
-    for line in read_text(proc / "meminfo").splitlines():
+def _of_machine() -> Room:
+    for line in read_text(cores.PROC / "meminfo").splitlines():
         name, _, value = line.partition(":")
         if name == "MemAvailable":
             return Room(int(value.split()[0]) * 1024, "memory of the machine")
@@ -75,15 +69,15 @@ def _of_machine(proc: Path) -> Room:
     return Room(int(psutil.virtual_memory().available), "memory of the machine")
 
 
-def _of_groups(root: Path, proc: Path) -> Iterator[Room]:
+def _of_groups() -> Iterator[Room]:
     """Yield the room that each cgroup leaves.
 
     A cgroup counts page cache as used, but the kernel reclaims it: what was not used lately is left
     out.
     """
-    for folder in group_folders(root, proc, ""):
+    for folder in group_folders(""):
         yield from _left(folder, "memory.max", "memory.current", "inactive_file")
-    for folder in group_folders(root, proc, "memory"):
+    for folder in group_folders("memory"):
         yield from _left(
             folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
         )
@@ -103,9 +97,9 @@ def _left(folder: Path, limit_file: str, used_file: str, reclaimable: str) -> It
         )
 
 
-def _of_address_space(proc: Path) -> Iterator[Room]:
+def _of_address_space() -> Iterator[Room]:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    pages = read_text(proc / "self/statm").split()
+    pages = read_text(cores.PROC / "self/statm").split()
     if limit != resource.RLIM_INFINITY and pages:
         used = int(pages[0]) * resource.getpagesize()
         yield Room(max(0, limit - used), f"address space limit RLIMIT_AS of {limit:,}, ulimit -v")

@@ -62,10 +62,3 @@ class Descriptor:
         if getattr(self, "fd", -1) >= 0:
             os.close(self.fd)
             self.fd = -1
-
-
-class MemoryFile(Descriptor):
-    """The base of objects that live in such a file; `name` is as in `unnamed_file`."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(unnamed_file(name))

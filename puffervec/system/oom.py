@@ -27,29 +27,21 @@ def raise_own_score() -> None:
         file.write(str(score))
 
 
-def kills(root: str = "/sys/fs/cgroup", proc: str = "/proc") -> int:
+def kills() -> int:
     """Return a counter of the out-of-memory killer's kills on this machine or in this cgroup.
 
     It grows whenever the killer ends a process.
-
-    Args:
-        root: mount point of cgroups; a parameter for the tests.
-        proc: mount point of /proc; a parameter for the tests.
 
     Source:
         Linux, Documentation/admin-guide/cgroup-v2.rst (memory.events) and cgroup-v1/memory.rst
         (memory.oom_control); the oom_kill line of /proc/vmstat.
     """
-    from pathlib import Path  # imported here because it would slow down the start of workers
+    from puffervec.system import cores  # its imports would slow down the start of workers
 
-    from puffervec.system.cores import group_folders, read_text
-
-    files = [Path(proc) / "vmstat"]
-    files += [folder / "memory.events" for folder in group_folders(Path(root), Path(proc), "")]
-    files += [
-        folder / "memory.oom_control" for folder in group_folders(Path(root), Path(proc), "memory")
-    ]
-    return sum(_count(read_text(path)) for path in files)
+    files = [cores.PROC / "vmstat"]
+    files += [folder / "memory.events" for folder in cores.group_folders("")]
+    files += [folder / "memory.oom_control" for folder in cores.group_folders("memory")]
+    return sum(_count(cores.read_text(path)) for path in files)
 
 
 def _count(text: str) -> int:

@@ -13,7 +13,7 @@ import os
 import signal
 import time
 
-from puffervec.system.memory_file import MemoryFile
+from puffervec.system.memory_file import Descriptor, unnamed_file
 
 MOST_BYTES = 64 * 1024
 ASK_TIMEOUT_S = 2.0  # an answer takes 10 ms, but a busy machine may let a worker wait for its core
@@ -21,11 +21,11 @@ WHOLE_S = 0.06  # an answer comes in several pieces, between which the worker ma
 _POLL_S = 0.003
 
 
-class TraceFile(MemoryFile):
+class TraceFile(Descriptor):
     """The file for one worker's traces."""
 
     def __init__(self) -> None:
-        super().__init__("puffervec-trace")
+        super().__init__(unnamed_file("puffervec-trace"))
 
     def enable(self, c_envs: bool = False) -> None:
         """Write a trace at each fatal signal and at each SIGUSR1 from now on; called in the worker.

@@ -19,11 +19,12 @@ import puffervec
 from puffervec import check_env_equal
 from puffervec.contract.native import EnvData
 from puffervec.envs.covid import ENV
-from puffervec.envs.covid.data import COLUMNS, LAMBDA, TASTE, WEIGHT, load_data, save_data
-from puffervec.envs.covid.settings import NUMBERS, CovidConfig, settings_of
+from puffervec.envs.covid.data import COLUMNS, LAMBDA, TASTE, WEIGHT, load_data
+from puffervec.envs.covid.settings import NUMBERS, CovidConfig
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.testing.reference.covid import Covid
 from puffervec.vec.vector_env import VectorEnv
+from scripts.make_covid_data import save_data
 from tests.helpers import serial, slow_but
 
 STATES = 51
@@ -316,7 +317,8 @@ def test_changes_of_600_days_ago_leave_the_filters(tmp_path: Path) -> None:
 
 
 def test_the_twin_takes_the_settings_of_the_env() -> None:
-    assert Covid(DATA, **settings_of(CovidConfig())).most.tolist() == Covid(DATA).most.tolist()
+    settings = {name: value for name, value in vars(CovidConfig()).items() if name != "data"}
+    assert Covid(DATA, **settings).most.tolist() == Covid(DATA).most.tolist()
 
 
 # ---- state ---------------------------------------------------------------------------------------

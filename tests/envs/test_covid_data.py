@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from puffervec.envs.covid.data import COLUMNS, SYNTHETIC, load_data, save_data
+from puffervec.envs.covid.data import COLUMNS, SYNTHETIC, load_data
 from puffervec.errors import ConfigError
 from scripts import make_covid_data
+from scripts.make_covid_data import save_data
 
 
 def test_the_synthetic_set_says_that_it_is() -> None:

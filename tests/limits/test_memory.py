@@ -14,16 +14,18 @@ from pathlib import Path
 import pytest
 
 from puffervec.errors import ConfigError
-from puffervec.system import memory
+from puffervec.system import cores, memory
 
 MIB = 1 << 20
 
 
 @pytest.fixture
-def fake(tmp_path: Path) -> Path:
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with 8,192 MiB available and no cgroups."""
     put(tmp_path, "proc/meminfo", "MemTotal:       16777216 kB\nMemAvailable:    8388608 kB\n")
     put(tmp_path, "proc/self/statm", "1000 10 5 1 0 1 0\n")
+    monkeypatch.setattr(cores, "CGROUP", tmp_path / "cgroup")
+    monkeypatch.setattr(cores, "PROC", tmp_path / "proc")
     return tmp_path
 
 
@@ -33,12 +35,8 @@ def put(fake: Path, name: str, text: str) -> None:
     path.write_text(text)
 
 
-def room(fake: Path) -> memory.Room:
-    return memory.available(fake / "cgroup", fake / "proc")
-
-
 def test_of_the_machine(fake: Path) -> None:
-    assert room(fake) == memory.Room(8192 * MIB, "memory of the machine")
+    assert memory.available() == memory.Room(8192 * MIB, "memory of the machine")
 
 
 def test_version_2_the_tightest_parent_counts_and_its_page_cache_gives_way(fake: Path) -> None:
@@ -48,8 +46,8 @@ def test_version_2_the_tightest_parent_counts_and_its_page_cache_gives_way(fake:
     put(fake, "cgroup/job/memory.max", str(512 * MIB))
     put(fake, "cgroup/job/memory.current", str(100 * MIB))
     put(fake, "cgroup/job/memory.stat", f"anon 1\ninactive_file {30 * MIB}\n")
-    assert room(fake).bytes == (512 - 100 + 30) * MIB
-    assert room(fake).bound == "cgroup limit memory.max of 536,870,912"
+    assert memory.available().bytes == (512 - 100 + 30) * MIB
+    assert memory.available().bound == "cgroup limit memory.max of 536,870,912"
 
 
 def test_version_1(fake: Path) -> None:
@@ -60,7 +58,9 @@ def test_version_1(fake: Path) -> None:
         fake, "cgroup/memory/slice/memory.limit_in_bytes", "9223372036854771712"
     )  # what version 1 says for "none"
     put(fake, "cgroup/memory/slice/memory.usage_in_bytes", str(300 * MIB))
-    assert room(fake) == memory.Room(56 * MIB, "cgroup limit memory.limit_in_bytes of 268,435,456")
+    assert memory.available() == memory.Room(
+        56 * MIB, "cgroup limit memory.limit_in_bytes of 268,435,456"
+    )
 
 
 def test_a_group_over_its_limit_has_no_room(fake: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_group_over_its_limit_has_no_room(fake: Path) -> None:
     put(fake, "cgroup/memory.max", "1000")
     put(fake, "cgroup/memory.current", "2000")
     put(fake, "cgroup/memory.stat", "inactive_file 10\n")
-    assert room(fake).bytes == 0
+    assert memory.available().bytes == 0
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "-1", "max"])
@@ -76,14 +76,14 @@ def test_garbage_is_no_limit(fake: Path, text: str) -> None:
     put(fake, "proc/self/cgroup", "0::/\n")
     put(fake, "cgroup/memory.max", text)
     put(fake, "cgroup/memory.current", "1")
-    assert room(fake).bound == "memory of the machine"
+    assert memory.available().bound == "memory of the machine"
 
 
 def test_the_address_space_counts(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {resource.RLIMIT_AS: (64 * MIB, resource.RLIM_INFINITY)}
     monkeypatch.setattr(resource, "getrlimit", lambda which: limits[which])
-    assert room(fake).bytes == 64 * MIB - 1000 * resource.getpagesize()
-    assert "RLIMIT_AS of 67,108,864, ulimit -v" in room(fake).bound
+    assert memory.available().bytes == 64 * MIB - 1000 * resource.getpagesize()
+    assert "RLIMIT_AS of 67,108,864, ulimit -v" in memory.available().bound
 
 
 @pytest.mark.normal_build("AddressSanitizer itself takes terabytes of addresses")

@@ -49,16 +49,24 @@ UNLIMITED = {
     ],
 )
 def test_the_quota_of_cgroups_of_both_versions(
-    tmp_path: Path, member: str, files: dict[str, str], expected: float | None
+    tmp_path: Path,
+    member: str,
+    files: dict[str, str],
+    expected: float | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     put(tmp_path, "proc/self/cgroup", member)
     for name, text in files.items():
         put(tmp_path, f"cgroup/{name}", text)
-    assert cores.cpu_quota(tmp_path / "cgroup", tmp_path / "proc") == expected
+    monkeypatch.setattr(cores, "CGROUP", tmp_path / "cgroup")
+    monkeypatch.setattr(cores, "PROC", tmp_path / "proc")
+    assert cores.cpu_quota() == expected
 
 
-def test_without_cgroups_there_is_no_limit(tmp_path: Path) -> None:
-    assert cores.cpu_quota(tmp_path / "none", tmp_path / "none") is None
+def test_without_cgroups_there_is_no_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "CGROUP", tmp_path / "none")
+    monkeypatch.setattr(cores, "PROC", tmp_path / "none")
+    assert cores.cpu_quota() is None
 
 
 def test_affinity_is_what_the_scheduler_says() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import puffervec
-from puffervec.system import oom
+from puffervec.system import cores, oom
 
 
 def put(path: Path, text: str) -> None:
@@ -17,15 +17,19 @@ def put(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def test_kills_are_counted_on_the_machine_and_in_cgroups_of_both_versions(tmp_path: Path) -> None:
+def test_kills_are_counted_on_the_machine_and_in_cgroups_of_both_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root, proc = tmp_path / "cgroup", tmp_path / "proc"
-    assert oom.kills(str(root), str(proc)) == 0
+    monkeypatch.setattr(cores, "CGROUP", root)
+    monkeypatch.setattr(cores, "PROC", proc)
+    assert oom.kills() == 0
     put(proc / "vmstat", "pgfault 12\noom_kill 5\n")
-    assert oom.kills(str(root), str(proc)) == 5
+    assert oom.kills() == 5
     put(proc / "self/cgroup", "0::/job\n4:memory:/old\n")
     put(root / "job/memory.events", "low 0\noom 3\noom_kill 2\n")
     put(root / "memory/old/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")
-    assert oom.kills(str(root), str(proc)) == 8
+    assert oom.kills() == 8
 
 
 def test_the_hint_says_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

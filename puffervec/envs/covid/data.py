@@ -246,36 +246,3 @@ def _load_stringency(table: _Table, names: Sequence[str]) -> np.ndarray:
     return np.array([table.numbers(name, (1, LEVELS), whole=True) for name in names]).T.astype(
         np.uint8
     )
-
-
-def save_data(data: CovidData, folder: Path) -> None:
-    """Write the four files, as `load_data` reads them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    head = ["state", *COLUMNS]
-    _write(
-        folder / "states.csv",
-        head,
-        ([name, *map(_text, row)] for name, row in zip(data.names, data.states, strict=True)),
-    )
-    _write(folder / "planner.csv", list(TASTE), [[*map(_text, data.planner)]])
-    rows = (
-        [_text(days), *map(_text, row)]
-        for days, row in zip(data.lambdas, data.weights, strict=True)
-    )
-    _write(folder / "filters.csv", ["lambda_days", *data.names], rows)
-    first = 1 - len(data.stringency)
-    levels = (
-        [str(first + day), *map(str, row)] for day, row in enumerate(data.stringency.tolist())
-    )
-    _write(folder / "stringency.csv", ["day", *data.names], levels)
-
-
-def _text(value: float) -> str:
-    return f"{value:.10g}"
-
-
-def _write(path: Path, head: Sequence[str], rows: Iterator[list[str]] | list[list[str]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(head)
-        writer.writerows(rows)

@@ -8,7 +8,6 @@ for C.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,8 +125,3 @@ def build(config: CovidConfig) -> EnvData:
         for name in ("states", "planner", "lambdas", "weights", "stringency")
     }
     return EnvData(params={"numbers": numbers_of(config), **arrays})
-
-
-def settings_of(config: CovidConfig) -> dict[str, Any]:
-    """Return the settings by name, except `data`, as the NumPy twin takes them."""
-    return {f.name: getattr(config, f.name) for f in dataclasses.fields(config) if f.name != "data"}

@@ -21,14 +21,14 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
 from puffervec.train.policies.distributions import Heads
-from puffervec.train.policies.leaves import Observation
+from puffervec.train.policies.leaves import Observation, by_key
 from puffervec.train.policies.memory import State
 from puffervec.train.policies.pool import Pool
 from puffervec.train.policies.protocol import Policy
 from puffervec.wings.plan.build import PlanError
 from puffervec.wings.plan.policy import POLICY_CARRY, TOLERANCES, PolicyPlan, check_mode
 
-MOST_SIZES = 8  # The least recently used size is removed first.
+MOST_SIZES = 8  # That have plans simultaneously; the least recently used one is removed first.
 ROUNDED = TOLERANCES[torch.bfloat16]
 
 
@@ -38,13 +38,12 @@ class PlanCache:
     Several threads may call it simultaneously; on a GPU, from one stream. It returns new tensors.
     """
 
-    def __init__(self, policy: nn.Module, mode: str, most: int = MOST_SIZES) -> None:
+    def __init__(self, policy: nn.Module, mode: str) -> None:
         """Make a cache without plans.
 
         Args:
             policy: to plan.
             mode: see `compile_policy`.
-            most: the number of sizes that may have plans simultaneously.
 
         Raises:
             PlanError: the module is not a policy, or the mode is unknown.
@@ -55,7 +54,7 @@ class PlanCache:
                 f"PlanCache takes policies, and {type(policy).__name__} has no initial_state (see "
                 "policies/protocol.py): use compile_policy, once per batch size"
             )
-        self.policy, self.mode, self.most = policy, mode, most
+        self.policy, self.mode = policy, mode
         self._plans: OrderedDict[tuple[Any, ...], list[PolicyPlan]] = OrderedDict()  # by size
         self._free: dict[tuple[Any, ...], list[PolicyPlan]] = {}  # those not in use
         self._lock = threading.Lock()
@@ -92,11 +91,11 @@ class PlanCache:
         action_mask: Tensor | None = None,
     ) -> tuple[Heads, Tensor, State]:
         """See policies/protocol.py. Returns new tensors."""
-        rows = len(next(iter(_fields(obs).values())))
+        rows = len(next(iter(by_key(obs).values())))
         key, plan = self._acquire((obs, state, reset, action_mask), rows)
         first, *others = plan.inputs
-        fields = _fields(obs)
-        for name, room in _fields(first).items():
+        fields = by_key(obs)
+        for name, room in by_key(first).items():
             room[:rows].copy_(fields[name])
         for room, part in zip(tree_leaves(others), (*state, reset, action_mask), strict=True):
             if room is not None:
@@ -121,7 +120,7 @@ class PlanCache:
             if key not in self._plans:
                 self._plans[key], self._free[key] = [self._make_plan(args, size, kind)], []
                 self._free[key].append(self._plans[key][0])
-                if len(self._plans) > self.most:
+                if len(self._plans) > MOST_SIZES:
                     self._free.pop(self._plans.popitem(last=False)[0])
             self._plans.move_to_end(key)
             if not self._free[key]:
@@ -158,10 +157,6 @@ def without_graphs(mode: str) -> str:
     return mode.removesuffix("+cudagraph") if mode != "cudagraph" else "eager"
 
 
-def _fields(obs: Observation) -> dict[str, Tensor]:
-    return obs if isinstance(obs, dict) else {"": obs}
-
-
 def _kind(args: tuple[Any, ...], rows: int, training: bool) -> tuple[Any, ...]:
     """Return the properties, besides the number of rows, that need separate plans; device first.
 
@@ -170,7 +165,7 @@ def _kind(args: tuple[Any, ...], rows: int, training: bool) -> tuple[Any, ...]:
     """
     obs, state, reset, mask = args
     named = {
-        f"obs[{name!r}]" if name else "obs": part for name, part in sorted(_fields(obs).items())
+        f"obs[{name!r}]" if name else "obs": part for name, part in sorted(by_key(obs).items())
     }
     named |= {f"state[{index}]": part for index, part in enumerate(state)} | {
         "reset": reset,

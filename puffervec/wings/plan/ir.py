@@ -22,7 +22,6 @@ import torch
 
 INPUT, STATE, OUTPUT, PARAMETER = "input", "state", "output", "parameter"
 SAVED, TEMPORARY, WORKSPACE = "saved", "temporary", "workspace"
-KINDS = (INPUT, STATE, OUTPUT, PARAMETER, SAVED, TEMPORARY, WORKSPACE)
 
 
 @dataclasses.dataclass(frozen=True)

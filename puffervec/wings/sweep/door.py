@@ -20,7 +20,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,6 @@ class Sweep:
         name: str | None = None,
         metric: str | None = None,
         storage: str | None = None,
-        say: Callable[[str], None] = print,
     ) -> None:
         """Begin a sweep, or open the one of that name.
 
@@ -104,13 +103,12 @@ class Sweep:
             name: name of the sweep and its folder; None: made from env and date.
             metric: metric that is the score; None: the env's.
             storage: URL (study.py) in place of the SQLite file of the folder.
-            say: called with a line per trial.
 
         Raises:
             ConfigError, SceneError, MissingExtraError: bad input; no trial was run.
         """
         extras.require("sweep", "optuna")
-        self.trials, self._say, self.stopped = trials, say, False
+        self.trials, self.stopped = trials, False
         self._trainer: Stoppable | None = None
         self.name = name or _new_name(config)
         self.folder = folder / self.name
@@ -196,10 +194,10 @@ class Sweep:
                 break
             if outcome == "wait":
                 if not waiting:
-                    self._say("waiting for trials that others run; Ctrl-C leaves them alone")
+                    print("waiting for trials that others run; Ctrl-C leaves them alone")
                 time.sleep(WAIT_S)
             waiting = outcome == "wait"
-            ended = self.ended()
+            ended = self._study.ended()
             if len(ended) >= min(FAILURES_AT_START, self.trials) and not any(
                 trial.values for trial in ended
             ):
@@ -217,11 +215,11 @@ class Sweep:
         except Exception as error:  # Any error of an env or a setting: the next trial may succeed.
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             trial.set_user_attr(REASON, reason)
-            self._say(f"trial {trial.number}: failed, {reason}; {_format_values(values)}")
+            print(f"trial {trial.number}: failed, {reason}; {_format_values(values)}")
             raise TrialFailed from error
         if self.stopped:
             raise TrialStopped
-        self._say(
+        print(
             f"trial {trial.number}: {self.metric} {score:.3f} in {cost:.1f} s; "
             f"{_format_values(values)}"
         )
@@ -263,16 +261,12 @@ class Sweep:
 
     # ------------------------------------------------------------------------------------- results
 
-    def ended(self) -> list[Any]:
-        """Return Optuna's records of the trials that ended by themselves, in order."""
-        return self._study.ended()
-
     def write_summary(self) -> dict[str, Any]:
         """Write summary.json, and the pictures where at least two trials have a score.
 
         Returns: the summary.
         """
-        ended, front = self.ended(), self._study.front()
+        ended, front = self._study.ended(), self._study.front()
         best = front[-1].number if front else None  # The costliest of the front scores highest.
         trials = [
             {
@@ -306,7 +300,7 @@ class Sweep:
         try:
             extras.require("a picture of the sweep", "matplotlib")
         except MissingExtraError as error:
-            self._say(str(error))
+            print(str(error))
             return
         title = f"{self.config.target}, sweep {self.name}"
         save(draw_pareto(ended, front, self.metric, title), self.folder / PICTURES[0])

@@ -19,7 +19,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from puffervec.system.memory_file import MemoryFile
+from puffervec.system.memory_file import Descriptor, unnamed_file
 from puffervec.workers.python import travel
 
 _LENGTH = struct.Struct("<Q")
@@ -65,14 +65,14 @@ class Slot:
         return message
 
 
-class SharedSlot(MemoryFile, Slot):
+class SharedSlot(Descriptor, Slot):
     """A slot between two processes: an unnamed file in memory (memfd).
 
     multiprocessing passes it on.
     """
 
     def __init__(self) -> None:
-        MemoryFile.__init__(self, "puffervec-mail")
+        Descriptor.__init__(self, unnamed_file("puffervec-mail"))
         self._maker = os.getpid()
 
     def __setstate__(self, state: Any) -> None:

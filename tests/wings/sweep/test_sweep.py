@@ -87,11 +87,11 @@ def test_real_trials(ask: Callable[..., Sweep], tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_failures_are_recorded_and_the_sweep_goes_on(
-    ask: Callable[..., Sweep], told: list[Any]
+    ask: Callable[..., Sweep], told: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     told += [(1.0, 2.0), Diverged("losses/value is not finite"), ValueError("an env's"), (3.0, 1.0)]
-    said: list[str] = []
-    summary = run(ask(4, say=said.append))
+    summary = run(ask(4))
+    said = capsys.readouterr().out.splitlines()
     assert summary["failed"] == [1, 2] and summary["best"] == 3 and summary["pareto"] == [3]
     assert [t["reason"] for t in summary["trials"][1:3]] == [
         "Diverged: losses/value is not finite",
