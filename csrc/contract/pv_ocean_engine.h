@@ -39,19 +39,16 @@ typedef struct ocean_slot {
     uint32_t made; // 1: between ocean_make and OCEAN_CLOSE
 } ocean_slot;
 
-// What each turn reads of an env: apart from the slots, so that a turn touches few cache lines.
-typedef struct ocean_count {
-    uint32_t steps;       // of this episode
-    uint32_t over;        // 1: the env has reset itself, and the next turn is its reset row
-    float episode_return; // of this episode, over all agents
-} ocean_count;
-
 // The start of a block's state, which the arrays follow.
 typedef struct ocean_head {
     ocean_sizes sizes;
-    OCEAN_ENV* envs;           // (E,)
-    ocean_slot* slots;         // (E,)
-    ocean_count* counts;       // (E,)
+    OCEAN_ENV* envs;   // (E,)
+    ocean_slot* slots; // (E,)
+    // What each turn reads of an env, apart from its slot, so that a turn touches few cache lines.
+    uint32_t* steps;           // (E,) of this episode
+    float* returns;            // (E,) of this episode, over all agents
+    uint8_t* over;             // (E,) 1: it has reset itself, and the next turn is its reset row
+    uint32_t* pausing;         // (E,) the envs whose reset row this turn is, in front
     OCEAN_ACTION* actions;     // (E, agents, dims)
     float* rewards;            // (E, agents); NULL: the env writes into rows->rewards
     OCEAN_TERMINAL* terminals; // (E, agents); NULL: it writes into rows->terminals
@@ -111,7 +108,10 @@ static uint64_t ocean_lay_out(const pv_context* context, uint64_t envs, ocean_he
     uint64_t end = sizeof(ocean_head);
     const uint64_t env_at = ocean_place(&end, envs, sizeof(OCEAN_ENV));
     const uint64_t slot_at = ocean_place(&end, envs, sizeof(ocean_slot));
-    const uint64_t count_at = ocean_place(&end, envs, sizeof(ocean_count));
+    const uint64_t step_at = ocean_place(&end, envs, sizeof(uint32_t));
+    const uint64_t return_at = ocean_place(&end, envs, sizeof(float));
+    const uint64_t over_at = ocean_place(&end, envs, 1);
+    const uint64_t pausing_at = ocean_place(&end, envs, sizeof(uint32_t));
     const uint64_t action_at = ocean_place(&end, agents * sizes.dims, sizeof(OCEAN_ACTION));
     const int own_terminals = !OCEAN_BYTE_TERMINALS || sizes.keeps;
     const uint64_t reward_at = ocean_place(&end, sizes.keeps ? agents : 0, sizeof(float));
@@ -123,7 +123,10 @@ static uint64_t ocean_lay_out(const pv_context* context, uint64_t envs, ocean_he
         head->sizes = sizes;
         head->envs = (OCEAN_ENV*)(void*)(start + env_at);
         head->slots = (ocean_slot*)(void*)(start + slot_at);
-        head->counts = (ocean_count*)(void*)(start + count_at);
+        head->steps = (uint32_t*)(void*)(start + step_at);
+        head->returns = (float*)(void*)(start + return_at);
+        head->over = start + over_at;
+        head->pausing = (uint32_t*)(void*)(start + pausing_at);
         head->actions = (OCEAN_ACTION*)(void*)(start + action_at);
         head->rewards = sizes.keeps ? (float*)(void*)(start + reward_at) : NULL;
         head->terminals = own_terminals ? (OCEAN_TERMINAL*)(void*)(start + terminal_at) : NULL;
@@ -289,7 +292,9 @@ static void ocean_clear_shown(pv_block* block, uint32_t index) {
 static void ocean_begin_episode(pv_block* block, uint32_t index) {
     ocean_head* head = ocean_head_of(block);
     head->slots[index].task = block->tasks[index];
-    memset(&head->counts[index], 0, sizeof head->counts[index]);
+    head->steps[index] = 0;
+    head->returns[index] = 0.0f;
+    head->over[index] = 0;
 }
 
 static void ocean_reset_env(pv_block* block, uint32_t index, const uint64_t* seeds) {
@@ -366,9 +371,9 @@ static void ocean_take_actions(pv_block* block) {
 
 // Leaves the log of the episodes that ended in this step as a record, and clears it.
 static void ocean_leave_record(pv_block* block, uint32_t index) {
-    const ocean_slot* slot = &ocean_head_of(block)->slots[index];
-    const ocean_count* count = &ocean_head_of(block)->counts[index];
-    Log* log = &ocean_head_of(block)->envs[index].log;
+    const ocean_head* head = ocean_head_of(block);
+    const ocean_slot* slot = &head->slots[index];
+    Log* log = &head->envs[index].log;
     const float episodes = log->n;
     pv_record* record = pv_block_record(block, index);
     if (record) {
@@ -380,8 +385,8 @@ static void ocean_leave_record(pv_block* block, uint32_t index) {
         memcpy(&means, sums, sizeof sums);
         record->episode = slot->episode;
         record->task = slot->task;
-        record->length = count->steps;
-        record->episode_return = count->episode_return;
+        record->length = head->steps[index];
+        record->episode_return = head->returns[index];
         ocean_read_log(block, &means, record->values);
         const uint32_t last = block->spec->record_count - 1;
         record->values[last] = episodes;
@@ -413,33 +418,27 @@ static void ocean_show_flags(pv_block* block) {
     }
 }
 
-// Shows what else an env's step has left: its end, observations, log. Or its reset row, whose
-// observations it wrote in the last turn.
-static void ocean_show_step(pv_block* block, uint32_t index) {
-    ocean_head* head = ocean_head_of(block);
-    ocean_count* count = &head->counts[index];
-    const pv_rows* rows = &block->rows[0];
-    const uint64_t agents = head->sizes.agents, first = index * agents;
-    if (count->over) {
-        head->slots[index].episode++;
-        ocean_begin_episode(block, index);
-        ocean_clear_rows(block, index);
-        return;
+// Counts steps, rewards and ends of all envs; those that pause begin an episode afterwards.
+static inline void ocean_count(ocean_head* head,
+                               const pv_rows* rows,
+                               uint32_t env_count,
+                               uint64_t agents) {
+    uint32_t* restrict steps = head->steps;
+    float* restrict returns = head->returns;
+    uint8_t* restrict over = head->over;
+    const float* restrict rewards = rows->rewards;
+    const uint8_t* restrict terminals = rows->terminals;
+    for (uint64_t env = 0; env < env_count; env++) {
+        uint64_t ended = 0;
+        float sum = returns[env];
+        for (uint64_t row = env * agents; row < (env + 1) * agents; row++) {
+            ended += terminals[row];
+            sum += rewards[row];
+        }
+        steps[env]++;
+        returns[env] = sum;
+        over[env] = ended == agents;
     }
-    count->steps++;
-    uint64_t ended = 0;
-    float sum = count->episode_return;
-    for (uint64_t row = first; row < first + agents; row++) {
-        ended += rows->terminals[row];
-        sum += rows->rewards[row];
-    }
-    count->episode_return = sum;
-    count->over = ended == agents;
-    if (head->envs[index].log.n > 0) {
-        pv_block_at(block, index);
-        ocean_leave_record(block, index);
-    }
-    ocean_show(block, index);
 }
 
 static void ocean_step_all(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
@@ -453,23 +452,41 @@ static void ocean_step_all(pv_block* block, const uint8_t* mask, const uint64_t*
         memset(rows.rewards, 0, count * sizeof(float));
         memset(rows.terminals, 0, count * sizeof(OCEAN_TERMINAL));
     }
-    // Two loops, and what the first one reads is in local variables, which no write of an env can
-    // change: the fewer instructions stand between two steps, the more a CPU overlaps them.
+    // Little stands between two steps, and in local variables, which no write of an env can change:
+    // the fewer instructions, the more a CPU overlaps the steps. All else follows in other loops.
     OCEAN_ENV* const envs = head->envs;
     ocean_slot* const slots = head->slots;
-    const ocean_count* const counts = head->counts;
+    const uint8_t* const over = head->over;
+    uint32_t* const pausing = head->pausing;
     const pv_block running = {.error_env = block->error_env, .first_env = block->first_env};
     const uint32_t env_count = block->env_count;
+    uint32_t pauses = 0;
     for (uint32_t env = 0; env < env_count; env++) {
-        if (counts[env].over)
+        if (over[env]) {
+            pausing[pauses++] = env;
             continue;
+        }
         pv_block_at(&running, env);
         pv_ocean_stream = &slots[env].random;
         OCEAN_STEP(block, &envs[env], env);
     }
     ocean_show_flags(block);
-    for (uint32_t env = 0; env < block->env_count; env++)
-        ocean_show_step(block, env);
+    if (sizes.agents == 1) // a constant, with which the compiler makes vectors
+        ocean_count(head, &block->rows[0], env_count, 1);
+    else
+        ocean_count(head, &block->rows[0], env_count, sizes.agents);
+    for (uint32_t i = 0; i < pauses; i++) { // the env wrote the observations in the last turn
+        slots[pausing[i]].episode++;
+        ocean_begin_episode(block, pausing[i]);
+        ocean_clear_rows(block, pausing[i]);
+    }
+    for (uint32_t env = 0; env < env_count; env++) {
+        if (envs[env].log.n > 0) {
+            pv_block_at(block, env);
+            ocean_leave_record(block, env);
+        }
+        ocean_show(block, env);
+    }
 }
 
 static int ocean_step(pv_block* block) {
@@ -497,7 +514,7 @@ static int ocean_peek(pv_block* block, uint32_t env, uint8_t* out) {
     const ocean_head* head = ocean_head_of(block);
     const uint64_t episode = head->slots[env].episode;
     memcpy(out, &episode, sizeof episode);
-    memcpy(out + sizeof episode, &head->counts[env].steps, sizeof(uint32_t));
+    memcpy(out + sizeof episode, &head->steps[env], sizeof(uint32_t));
     return PV_OK;
 }
 
