@@ -35,6 +35,7 @@ LAYOUT_OF_ABI = {
     5: 0x6AEA2A86,
     6: 0x6DDAEF02,
     7: 0xD168351F,
+    8: 0x432BC0FC,
 }
 REMEDY = "run `pip install .` (or `python setup.py build_ext --inplace`)"
 

@@ -13,11 +13,12 @@
 #include <stdint.h>
 
 /* [cffi] */
-#define PV_ABI 7         // raised when env.h changes incompatibly
+#define PV_ABI 8         // raised when env.h changes incompatibly
 #define PV_MAX_GROUPS 4  // row groups of one env type
 #define PV_MAX_FIELDS 96 // observation or state fields of one group
 #define PV_MAX_NDIM 3    // axes of one field
 #define PV_MAX_ACTION_DIMS 16
+#define PV_MAX_AXIS_VALUES 256   // numbers on all axes of a group's choices
 #define PV_MOST_BYTE_CHOICES 255 // per action of a byte: -1 as a byte is not a choice
 #define PV_NAME_BYTES 32         // names, NUL included
 #define PV_UNIT_BYTES 16

@@ -82,6 +82,13 @@ typedef struct pv_group_spec {
     uint32_t action_mask_size; // 0, or the sum of action_sizes: one byte per choice, 1 = allowed
     uint32_t action_bytes;     // stride of an action row; only for PV_RAW, else pv_action_bytes
                                // (slab.h) knows
+    // Where choices stand for numbers whose mean is an action too, such as steering angles: the
+    // numbers on each axis, one axis after another. A discrete action is the index of a
+    // combination, in which the last axis varies fastest; each dim of a multi-discrete one is an
+    // axis. A policy that draws nothing takes the choice nearest to the mean. 0 axes: no numbers.
+    uint32_t axis_count;
+    uint32_t axis_sizes[PV_MAX_ACTION_DIMS];
+    float axis_values[PV_MAX_AXIS_VALUES];
 } pv_group_spec;
 
 typedef struct pv_spec {

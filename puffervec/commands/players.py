@@ -90,7 +90,7 @@ def add_player(parser: Parser) -> None:
     flag("--seed N", "seed of envs and of sampled actions [default: %(default)s]",
          type=flags.at_least(0), default=0)
     flag("--device NAME", "device: auto, cpu, cuda or cuda:N [default: %(default)s]", default="cpu")
-    flag("--sample", "sample actions instead of choosing the most probable ones")
+    flag("--sample", "sample actions; otherwise a policy takes its most probable or mean action")
     flag("--progress", "print progress to standard error, for programs: lines such as "
          '"progress evaluating 0.250"')
     parser.set_defaults(env_flags=())

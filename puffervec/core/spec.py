@@ -8,6 +8,7 @@ Python keeps no second list.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -101,6 +102,10 @@ class GroupSpec:
         observation_plan: layout of a Python env's observations in the rows
             (puffervec.workers.python.emulation); None for C envs.
         action_plan: layout of a Python env's actions in the rows; None for C envs.
+        action_axes: numbers that the choices stand for, if their mean is an action too, such as
+            steering angles: those of each axis. A discrete action is the index of a combination,
+            in which the last axis varies fastest; each dim of a multi-discrete one is an axis.
+            () otherwise.
     """
 
     name: str
@@ -115,6 +120,7 @@ class GroupSpec:
     observation_plan: ObservationPlan | None = None
     action_plan: ActionPlan | None = None
     agent_names: tuple[str, ...] = ()
+    action_axes: tuple[tuple[float, ...], ...] = ()
 
     @property
     def action_dims(self) -> int:
@@ -365,14 +371,22 @@ def _read_group(group: Any) -> GroupSpec:
         action_low=tuple(group.action_low[i] for i in dims),
         action_high=tuple(group.action_high[i] for i in dims),
         action_mask_size=group.action_mask_size,
+        action_axes=_read_axes(group),
     )
+
+
+def _read_axes(group: Any) -> tuple[tuple[float, ...], ...]:
+    sizes = group.axis_sizes[0 : group.axis_count]
+    values = iter(group.axis_values[0 : sum(sizes)])
+    return tuple(tuple(itertools.islice(values, size)) for size in sizes)
 
 
 def read_spec(spec: Any, name: str) -> EnvSpec:
     """Return the Python form of the `pv_spec` that the env `name` has filled.
 
     Raises:
-        ConfigError: the spec has more fields than PV_MAX_FIELDS.
+        ConfigError: the spec has more fields than PV_MAX_FIELDS, or axes of choices that do not fit
+            its actions.
     """
     counts = {"the state": spec.state_count} | {
         f"a row of {_text(spec.groups[i].name)!r}": spec.groups[i].field_count
@@ -384,8 +398,17 @@ def read_spec(spec: Any, name: str) -> EnvSpec:
                 f"{name}: {whose} has {count} fields: at most {lib.PV_MAX_FIELDS} "
                 "(PV_MAX_FIELDS) are allowed, so join some into an array"
             )
+    groups = tuple(_read_group(spec.groups[i]) for i in range(spec.group_count))
+    for group in groups:
+        sizes = tuple(map(len, group.action_axes))
+        if sizes and sizes != group.action_sizes and (math.prod(sizes),) != group.action_sizes:
+            raise ConfigError(
+                f"{name}: axis_sizes of {group.name!r} are {list(sizes)} for action_sizes "
+                f"{list(group.action_sizes)}: give one axis per dim, or axes whose product is the "
+                "number of choices"
+            )
     return EnvSpec(
-        groups=tuple(_read_group(spec.groups[i]) for i in range(spec.group_count)),
+        groups=groups,
         record_names=tuple(_text(spec.record_names[i]) for i in range(spec.record_count)),
         counter_names=tuple(_text(spec.counter_names[i]) for i in range(spec.counter_count)),
         state_fields=tuple(_read_field(spec.state_fields[i]) for i in range(spec.state_count)),

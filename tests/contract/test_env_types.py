@@ -73,37 +73,67 @@ class Config:
     """No settings."""
 
 
-MANY = """
-static int describe_many(const pv_context* context, pv_spec* spec, char* text) {
-    (void)context, (void)text;
+def describing(folder: Path, code: str) -> NativeEnv:
+    """Return an env type whose `describe` is this C code."""
+    source = folder / "tiny.c"
+    table = TABLE.format(abi="PV_ABI", size="sizeof(pv_env_type)", name="tiny")
+    own = f"static int own(const pv_context* context, pv_spec* spec, char* text) {{{code}}}\n"
+    source.write_text(
+        table.replace(".describe = describe", ".describe = own").replace(
+            "PV_ENV_TYPE", own + "PV_ENV_TYPE"
+        )
+    )
+    path = compile_library(source, folder / "tiny.so")
+    return NativeEnv(
+        name="tiny", config=Config, build=lambda config: EnvData(), shared_library=str(path)
+    )
+
+
+def test_fields_beyond_the_limit_are_refused_by_name(tmp_path: Path) -> None:
+    """And not written over what lies behind."""
+    env = describing(
+        tmp_path,
+        """
+    (void)context, (void)text, (void)describe;
     spec->group_count = 1;
     for (int i = 0; i < PV_MAX_FIELDS + 3; i++)
         pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "a", "", PV_F32, 0,
                      0, 0.0f, 1.0f, 1.0f);
     return PV_OK;
-}
-"""
-
-
-def test_fields_beyond_the_limit_are_refused_by_name(tmp_path: Path) -> None:
-    """And not written over what lies behind."""
-    source = tmp_path / "tiny.c"
-    table = TABLE.format(abi="PV_ABI", size="sizeof(pv_env_type)", name="tiny").replace(
-        ".describe = describe", ".describe = describe_many"
-    )
-    source.write_text(
-        table.replace(
-            "static int describe(",
-            MANY + "int describe(const pv_context*, pv_spec*, char*);\nint describe(",
-        )
-    )
-    path = compile_library(source, tmp_path / "tiny.so")
-    env = NativeEnv(
-        name="tiny", config=Config, build=lambda config: EnvData(), shared_library=str(path)
+""",
     )
     with pytest.raises(
         ConfigError,
         match=rf"^tiny: the state has {lib.PV_MAX_FIELDS + 3} fields: at most {lib.PV_MAX_FIELDS}",
+    ):
+        env.describe(b"", b"", None, "next_step")
+
+
+@pytest.mark.parametrize("choices", [6, 7])
+def test_axes_of_choices_must_fit_the_choices(tmp_path: Path, choices: int) -> None:
+    env = describing(
+        tmp_path,
+        f"""
+    (void)context, (void)text, (void)describe;
+    spec->group_count = 1;
+    pv_group_spec* group = &spec->groups[0];
+    strcpy(group->name, "cars");
+    group->action_dims = 1;
+    group->action_sizes[0] = {choices};
+    group->axis_count = 2;
+    group->axis_sizes[0] = 2;
+    group->axis_sizes[1] = 3;
+    for (int i = 0; i < 5; i++)
+        group->axis_values[i] = (float)i;
+    return PV_OK;
+""",
+    )
+    if choices == 6:
+        _, spec = env.describe(b"", b"", None, "next_step")
+        assert spec.groups[0].action_axes == ((0.0, 1.0), (2.0, 3.0, 4.0))
+        return
+    with pytest.raises(
+        ConfigError, match=r"^tiny: axis_sizes of 'cars' are \[2, 3\] for action_sizes \[7\]: give"
     ):
         env.describe(b"", b"", None, "next_step")
 

@@ -6,6 +6,7 @@ declared is what moves the cars.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,29 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_space_is_declared(world: Path, settings: dict[str, Any], space: Any) -> None:
     with make_env(world, **settings) as vec:
         assert vec.single_action_space == space
+
+
+AXES = [
+    ({"dynamics": "car"}, (6, 11)),
+    ({"dynamics": "car", "actions": "multi_discrete"}, (6, 11)),
+    ({"action_values": OWN}, (3, 2)),
+    ({"actions": "continuous"}, ()),
+]
+
+
+@pytest.mark.parametrize(("settings", "sizes"), AXES, ids=str)
+def test_the_numbers_that_choices_stand_for_are_declared(
+    world: Path, settings: dict[str, Any], sizes: tuple[int, ...]
+) -> None:
+    with make_env(world, **settings) as vec:
+        axes = vec.spec.groups[0].action_axes
+    config = DriveConfig(**settings)
+    assert tuple(map(len, axes)) == sizes
+    if sizes:
+        every = itertools.product(*axes)
+        joint = dataclasses.replace(config, actions="discrete")
+        for index, numbers in enumerate(every):
+            assert values_of(joint, np.array(index)) == pytest.approx(numbers, rel=1e-6)
 
 
 MOVED = [

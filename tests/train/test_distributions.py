@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
@@ -15,6 +16,7 @@ from puffervec.train.policies.distributions import (
     ActionSpec,
     draw_noise,
     greedy,
+    likeliest,
     log_prob_entropy,
     masked,
     refuse_joint,
@@ -122,6 +124,55 @@ def test_continuous_matches_torch() -> None:
 def test_greedy_takes_the_likeliest() -> None:
     heads = (torch.tensor([[0.0, 2.0, 1.0]]), torch.tensor([[3.0, -1.0]]))
     assert greedy(discrete(3, 2), heads).tolist() == [[1, 0]]
+
+
+AXES = ((-4.0, -1.0, 0.0, 2.0), (-0.5, 0.0, 0.5))
+
+
+def chances(spec: ActionSpec, rows: int = 200) -> tuple[torch.Tensor, ...]:
+    """Random logits, some of them nearly certain."""
+    r = torch.Generator().manual_seed(1)
+    scales = 10 * torch.rand(rows, 1, generator=r)
+    return tuple(scales * torch.randn(rows, size, generator=r) for size in spec.sizes)
+
+
+def nearest(numbers: tuple[float, ...], mean: float) -> int:
+    return min(range(len(numbers)), key=lambda place: abs(numbers[place] - mean))
+
+
+def test_greedy_takes_the_choice_nearest_to_the_mean_of_a_combination() -> None:
+    spec = dataclasses.replace(discrete(12), axes=AXES)
+    heads = chances(spec)
+    places = list(itertools.product(*map(range, (4, 3))))
+    for row, index in zip(heads[0].softmax(-1).tolist(), greedy(spec, heads), strict=True):
+        means = [
+            math.fsum(p * AXES[axis][place[axis]] for p, place in zip(row, places, strict=True))
+            for axis in range(2)
+        ]
+        wanted = tuple(nearest(AXES[axis], means[axis]) for axis in range(2))
+        assert places[int(index)] == wanted
+    assert not torch.equal(greedy(spec, heads), likeliest(spec, heads))
+    assert greedy(spec, heads).dtype == torch.int32
+
+
+def test_greedy_takes_the_choice_nearest_to_the_mean_of_each_part() -> None:
+    spec = dataclasses.replace(discrete(4, 3), axes=AXES)
+    heads = chances(spec)
+    independent = (heads[0].unsqueeze(-1) + heads[1].unsqueeze(-2)).flatten(1)
+    index = greedy(dataclasses.replace(discrete(12), axes=AXES), (independent,)).squeeze(-1)
+    assert torch.equal(greedy(spec, heads), torch.stack([index // 3, index % 3], dim=-1))
+
+
+def test_greedy_takes_the_choice_nearest_to_the_mean_on_one_axis() -> None:
+    spec = dataclasses.replace(discrete(4), axes=AXES[:1])
+    heads = (torch.tensor([[0.0, -99.0, -99.0, 0.0], [9.0, -99.0, -99.0, -99.0]]),)
+    assert greedy(spec, heads).tolist() == [[1], [0]]  # The mean of -4 and 2 is -1.
+
+
+def test_choices_that_may_be_forbidden_have_no_mean() -> None:
+    free = dataclasses.replace(group(("x", (3,)), sizes=(4,)), action_axes=AXES[:1])
+    masked_one = dataclasses.replace(free, action_mask_size=4)
+    assert ActionSpec.of(free).axes == AXES[:1] and ActionSpec.of(masked_one).axes == ()
 
 
 def test_action_map_adds_starts() -> None:

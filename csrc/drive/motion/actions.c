@@ -88,6 +88,8 @@ static const pv_drive_model models[] = {
 };
 _Static_assert(sizeof models / sizeof models[0] == DRIVE_CHOICE_COUNT_dynamics,
                "a model has no axes");
+_Static_assert(DRIVE_MAX_AXES * DRIVE_MAX_VALUES <= PV_MAX_AXIS_VALUES,
+               "the numbers of all axes do not fit into a group's spec");
 
 const pv_drive_model* pv_drive_models(uint32_t* count) {
     *count = DRIVE_CHOICE_COUNT_dynamics;
@@ -146,6 +148,7 @@ int drive_describe_actions(const pv_context* context, pv_group_spec* group, char
     if (code)
         return code;
     uint64_t product = 1;
+    uint32_t values = 0;
     group->action_kind = kinds[config->actions];
     group->action_dims = config->actions == DRIVE_IS_actions_discrete ? 1 : axes.count;
     for (uint32_t i = 0; i < axes.count; i++) {
@@ -154,7 +157,10 @@ int drive_describe_actions(const pv_context* context, pv_group_spec* group, char
             group->action_low[i] = axes.axes[i].low;
             group->action_high[i] = axes.axes[i].high;
         } else {
-            group->action_sizes[i] = axes.axes[i].count;
+            group->action_sizes[i] = group->axis_sizes[i] = axes.axes[i].count;
+            memcpy(group->axis_values + values, axes.axes[i].values,
+                   axes.axes[i].count * sizeof(float));
+            values += axes.axes[i].count;
         }
     }
     if (config->actions == DRIVE_IS_actions_continuous)
@@ -164,6 +170,7 @@ int drive_describe_actions(const pv_context* context, pv_group_spec* group, char
                                  "drive: dynamics=%s has no values to choose from: use "
                                  "actions=continuous, or give action_values",
                                  models[config->dynamics].name);
+    group->axis_count = axes.count;
     if (config->actions == DRIVE_IS_actions_multi_discrete)
         return PV_OK;
     if (product > DRIVE_MAX_CHOICES)

@@ -87,7 +87,7 @@ class RowActor:
             idle: (n,) bool: absent, or the episode ended with this observation. Such rows begin an
                 episode with their next step.
             action_masks: (n, choices), 0 is forbidden; None to allow everything.
-            deterministic: Take the most likely action; otherwise draw one with `generator`.
+            deterministic: Take the action of `greedy`; otherwise draw one with `generator`.
         """
         self._make_room(rows)
         actions = np.zeros((len(rows), *self.group.action_shape), self.group.action_dtype)
@@ -168,7 +168,7 @@ class PolicyActor:
         """Take the policies.
 
         Args:
-            deterministic: Take the most likely actions instead of drawing them.
+            deterministic: Take the actions of `greedy` instead of drawing them.
             seed: Seed of the draws.
             rows: The rows that each policy acts for; None for one row group each.
         """

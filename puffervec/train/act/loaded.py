@@ -143,7 +143,7 @@ class LoadedPolicy:
                 and after `reset()`.
             action_mask: (n, choices), 0 is forbidden. Required if the policy was trained with
                 masks.
-            deterministic: Take the most likely action, like `puffer-train eval`; False draws one
+            deterministic: Take the action that `puffer-train eval` takes; False draws one
                 from the policy.
 
         Returns:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.train.learn.samples import Batch
-from puffervec.train.policies.distributions import ActionSpec, Heads, greedy, log_prob_entropy
+from puffervec.train.policies.distributions import ActionSpec, Heads, likeliest, log_prob_entropy
 
 if TYPE_CHECKING:
     from puffervec.train.learn.clone import CloneSection
@@ -44,7 +44,7 @@ def hits_of(spec: ActionSpec, heads: Heads, actions: Tensor) -> Tensor:
 
     A continuous action must lie within CLOSE of it in all dims.
     """
-    likely = greedy(spec, heads)
+    likely = likeliest(spec, heads)
     if spec.discrete:
         return (likely == actions).all(-1)
     return ((likely - actions).abs() <= CLOSE).all(-1)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -48,6 +48,8 @@ class ActionSpec:
         start: Number of the first choice per dim of the env's action (discrete kinds); empty for 0.
         parts: Choices per dim of the env's action (joint); their product is the only entry of
             sizes.
+        axes: Numbers that the choices stand for, see `GroupSpec.action_axes`; () also where choices
+            may be forbidden, because the mean could be one of them.
     """
 
     kind: str
@@ -56,6 +58,7 @@ class ActionSpec:
     high: tuple[float, ...]
     start: tuple[int, ...] = ()
     parts: tuple[int, ...] = ()
+    axes: tuple[tuple[float, ...], ...] = ()
 
     @classmethod
     def of(cls, group: GroupSpec, joint: bool = False) -> ActionSpec:
@@ -90,6 +93,7 @@ class ActionSpec:
             low=() if discrete else tuple(float(x) for x in group.action_low),
             high=() if discrete else tuple(float(x) for x in group.action_high),
             start=starts if any(starts) else (),
+            axes=() if group.action_mask_size else group.action_axes,
         )
 
     @property
@@ -286,10 +290,49 @@ def _gumbel(logits: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def greedy(spec: ActionSpec, heads: Heads) -> Tensor:
+    """Return the action of a policy that draws nothing, per row: (rows, D) of `spec.dtype`.
+
+    It is the mean of a continuous action, the choice nearest to the mean where choices lie on axes,
+    and the most likely choice otherwise.
+    """
+    if spec.axes:
+        return nearest_to_mean(spec.axes, heads).to(spec.dtype)
+    return likeliest(spec, heads)
+
+
+def likeliest(spec: ActionSpec, heads: Heads) -> Tensor:
     """Return the most likely action per row: (rows, D) of `spec.dtype`."""
     if not spec.discrete:
         return heads[0].chunk(2, dim=-1)[0]
     return torch.stack([head.argmax(-1) for head in heads], dim=-1).to(spec.dtype)
+
+
+def nearest_to_mean(axes: Sequence[Sequence[float]], heads: Heads) -> Tensor:
+    """Return the choice nearest to the mean on each axis: (rows, D) int64.
+
+    Args:
+        axes: The numbers on each axis.
+        heads: Logits (rows, n) of all combinations, or of each axis.
+    """
+    sizes = [len(numbers) for numbers in axes]
+    chances = [head.softmax(-1) for head in heads]
+    combined = len(heads) < len(axes)
+    if combined:
+        grid = chances[0].unflatten(-1, sizes)
+        chances = [
+            grid.movedim(axis, -1).reshape(len(grid), -1, size).sum(1)
+            for axis, size in enumerate(sizes, 1)
+        ]
+    places = []
+    for numbers, chance in zip(axes, chances, strict=True):
+        line = torch.tensor(numbers, device=chance.device)
+        places.append(((chance @ line).unsqueeze(-1) - line).abs().argmin(-1))
+    if not combined:
+        return torch.stack(places, dim=-1)
+    index = places[0]
+    for size, place in zip(sizes[1:], places[1:], strict=True):
+        index = index * size + place
+    return index.unsqueeze(-1)
 
 
 def log_prob_entropy(spec: ActionSpec, heads: Heads, actions: Tensor) -> tuple[Tensor, Tensor]:
