@@ -162,7 +162,7 @@ def descend(parameters: list[nn.Parameter], optimizer: Any, step: int) -> None:
     ("scale", "name"), [(as_long_as_adam, "match_rms_adamw"), (as_tall, "original")]
 )
 def test_muon_is_that_of_torch(scale: Callable[[int, int], float], name: str) -> None:
-    """Up to the rounding of bf16, in which both work: a step is 0.1 or more in the mean."""
+    """Up to the rounding of bf16, in which torch's works: a step is 0.1 or more in the mean."""
     one, other = list(matrices()), list(matrices())
     ours = Muon(one, 0.02, CPU, scale=scale)
     torchs = torch.optim.Muon(other, lr=0.5, weight_decay=0.0, adjust_lr_fn=name)
@@ -171,7 +171,7 @@ def test_muon_is_that_of_torch(scale: Callable[[int, int], float], name: str) ->
         descend(one, ours, step)
         descend(other, torchs, step)
         for got, wanted in zip(one, other, strict=True):
-            torch.testing.assert_close(got, wanted, rtol=0, atol=0.01)
+            torch.testing.assert_close(got, wanted, rtol=0, atol=0.02)
         assert set(ours.state()) == set(torchs.state_dict()["state"])
         if step == 0:
             assert torch.equal(one[4], matrices()[4]) and 4 not in ours.state()
@@ -181,11 +181,8 @@ def test_muon_is_that_of_torch(scale: Callable[[int, int], float], name: str) ->
             torch.testing.assert_close(ours.state()[place], entries)
 
 
-def test_muon_sgd_is_a_twin_in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The twin acts on singular values. Ours runs in float32 instead of bf16 here, to compare
-    closely.
-    """
-    monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.float)
+def test_muon_sgd_is_a_twin_in_float64() -> None:
+    """The twin acts on singular values."""
     draw, shapes = np.random.default_rng(3), [(8, 5), (5, 8), (6, 2, 2), (1, 7), (4,), ()]
     of = nn.ParameterList([torch.as_tensor(draw.normal(size=shape)).float() for shape in shapes])
     optimizer = make_optimizer(of, TrainSection(optimizer="muon_sgd", lr=0.1), CPU)
