@@ -90,6 +90,28 @@ def test_advantages_are_normalised_over_valid_ones() -> None:
     assert float(parts.mean()) == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.01])
+def test_only_samples_with_large_advantages_are_learned_from(share: float) -> None:
+    storage, advantages, valid = filled()
+    samples = samples_of(storage, advantages, valid, False, share=share)
+    numbers = torch.arange(HORIZON * ROWS).view(HORIZON, ROWS)[valid != 0]
+    sizes = advantages[valid != 0].abs()
+    count = max(1, int(share * len(sizes)))
+    wanted = numbers[sizes.argsort(descending=True)[:count]]
+    for _ in range(2):  # The same ones in each epoch.
+        minibatches = samples.shuffle(torch.Generator().manual_seed(1), 3)
+        assert sorted(torch.cat(minibatches).tolist()) == sorted(wanted.tolist())
+        assert sum(samples.counts) == count
+    assert samples.count == len(sizes)
+    torch.testing.assert_close(samples.returns - samples.values, advantages[valid != 0])
+
+
+def test_a_rollout_without_samples_has_none_to_learn_from() -> None:
+    storage, advantages, valid = filled()
+    samples = samples_of(storage, advantages, torch.zeros_like(valid), False, share=0.5)
+    assert sum(map(len, samples.shuffle(torch.Generator(), 2))) == 0
+
+
 @pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
 @pytest.mark.parametrize("buffers", [1, 2])
 def test_an_update_sees_the_numbers_of_the_roll_out(

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Make minibatches: single samples for a policy without memory, whole sequences otherwise.
 
-    FlatSamples      the valid samples of a rollout, shuffled; filler rows are never gathered
+    FlatSamples      the valid samples of a rollout, or the share of them with the largest
+                     advantages, shuffled; filler rows are never gathered
     SequenceSamples  columns (a row over all T steps), shuffled, with the state at the start of
                      each; filler is masked
 
@@ -63,7 +64,7 @@ class Samples(Protocol):
     """The samples of one rollout.
 
     Attributes:
-        count: Number of valid samples.
+        count: Number of valid samples, also of those that are not learned from.
         counts: Numbers of samples of the minibatches of the last `shuffle`, without waiting for the
             device.
     """
@@ -96,7 +97,12 @@ class Samples(Protocol):
 
 
 def samples_of(
-    storage: Storage, advantages: Tensor, valid: Tensor, memory: bool, pad: bool = False
+    storage: Storage,
+    advantages: Tensor,
+    valid: Tensor,
+    memory: bool,
+    pad: bool = False,
+    share: float = 1.0,
 ) -> Samples:
     """Return the samples of a rollout.
 
@@ -105,10 +111,11 @@ def samples_of(
         valid: (T, R) uint8.
         memory: Whether the policy has memory.
         pad: See padded_rows.
+        share: Share of the samples to learn from, see `train.advantage_share`; 1 with memory.
     """
     if memory:
         return SequenceSamples(storage, advantages, valid)
-    return FlatSamples(storage, advantages, valid, pad)
+    return FlatSamples(storage, advantages, valid, pad, share)
 
 
 def padded_rows(rows: int) -> int:
@@ -183,12 +190,17 @@ class FlatSamples:
     """Single samples."""
 
     def __init__(
-        self, storage: Storage, advantages: Tensor, valid: Tensor, pad: bool = False
+        self,
+        storage: Storage,
+        advantages: Tensor,
+        valid: Tensor,
+        pad: bool = False,
+        share: float = 1.0,
     ) -> None:
         """Take views on the storage, and compute the returns.
 
         Args:
-            pad: See padded_rows.
+            pad, share: See samples_of.
         """
         self._storage, self._pad = storage, pad
         horizon = storage.horizon
@@ -199,6 +211,11 @@ class FlatSamples:
         self._returns = self._advantages + self._values
         self._valid = valid.view(-1).nonzero().squeeze(-1)
         self.count = len(self._valid)
+        self._used = self._valid
+        if share < 1.0 and self.count:
+            sizes = self._advantages[self._valid].abs()
+            largest = sizes.topk(max(1, int(share * self.count)), sorted=False).indices
+            self._used = self._valid[largest.sort().values]
         self.counts: list[int] = []
 
     @property
@@ -213,10 +230,10 @@ class FlatSamples:
 
     def shuffle(self, generator: torch.Generator, parts: int) -> list[Tensor]:
         """Return the minibatches as indices of samples."""
-        order = torch.randperm(self.count, generator=generator).to(
-            self._valid.device, non_blocking=True
+        order = torch.randperm(len(self._used), generator=generator).to(
+            self._used.device, non_blocking=True
         )
-        minibatches = list(self._valid[order].tensor_split(parts))
+        minibatches = list(self._used[order].tensor_split(parts))
         self.counts = [len(index) for index in minibatches]
         return minibatches
 
