@@ -20,15 +20,15 @@ LANES_INLINE lanes_floats relu(lanes_floats value) {
 }
 
 // Copies object j of a row into floats. Returns whether the slot is filled.
-LANES_INLINE int read_object(const pv_set_rows* rows, uint64_t row, uint32_t j, float* to) {
-    const uint64_t at = row * rows->row_stride + (uint64_t)j * rows->features;
+LANES_INLINE int read_object(const pv_set_field* field, uint64_t row, uint32_t j, float* to) {
+    const uint64_t at = row * field->row_stride + (uint64_t)j * field->features;
     uint32_t any = 0;
-    for (uint32_t k = 0; k < rows->features; k++) {
+    for (uint32_t k = 0; k < field->features; k++) {
         uint32_t bits;
-        if (rows->is_bf16)
-            bits = (uint32_t)((const uint16_t*)rows->values)[at + k] << 16;
+        if (field->is_bf16)
+            bits = (uint32_t)((const uint16_t*)field->values)[at + k] << 16;
         else
-            memcpy(&bits, (const float*)rows->values + at + k, sizeof bits);
+            memcpy(&bits, (const float*)field->values + at + k, sizeof bits);
         any |= bits << 1; // without the sign: minus zero is zero
         memcpy(to + k, &bits, sizeof bits);
     }
@@ -106,71 +106,81 @@ LANES_INLINE void fold(float hidden[BLOCK][H],
         fold_tile(hidden, numbers, second, c, best, winner);
 }
 
-LANES_KERNEL
-void AT_WIDTH(pv_set_encode)(const pv_set_rows* rows,
-                             const float* first,
-                             const float* second,
-                             float* out,
-                             uint8_t* winners) {
+// Turns (rows, columns) into (columns, rows).
+LANES_INLINE void transpose(const float* from, uint32_t rows, uint32_t columns, float* to) {
+    for (uint32_t row = 0; row < rows; row++) {
+        for (uint32_t column = 0; column < columns; column++)
+            to[column * rows + row] = from[row * columns + column];
+    }
+}
+
+LANES_INLINE void encode(const pv_set_field* field,
+                         uint64_t rows,
+                         float* out,
+                         uint64_t out_stride) {
+    float first[(PV_SET_MOST_FEATURES + 1) * H], second[H * C];
     float hidden[BLOCK][H] __attribute__((aligned(64))) = {{0}};
     float objects[BLOCK][PV_SET_MOST_FEATURES + 1] = {{0}};
-    for (uint64_t row = 0; row < rows->count; row++) {
+    transpose(field->first, H, field->features + 1, first);
+    transpose(field->second, C, H, second);
+    for (uint64_t row = 0; row < rows; row++) {
         float best[C] = {0};
         int32_t winner[C], numbers[BLOCK] = {0};
         uint32_t held = 0;
         for (uint32_t c = 0; c < C; c++)
             winner[c] = NOBODY;
-        for (uint32_t j = 0; j < rows->objects; j++) {
-            if (!read_object(rows, row, j, objects[held]))
+        for (uint32_t j = 0; j < field->objects; j++) {
+            if (!read_object(field, row, j, objects[held]))
                 continue;
             numbers[held++] = (int32_t)j;
             if (held == BLOCK) {
-                hidden_block(first, rows->features, objects, hidden);
+                hidden_block(first, field->features, objects, hidden);
                 fold(hidden, numbers, second, best, winner);
                 held = 0;
             }
         }
         if (held) { // the rest of the block is set to zeros, which never win
-            hidden_block(first, rows->features, objects, hidden);
+            hidden_block(first, field->features, objects, hidden);
             memset(hidden[held], 0, (BLOCK - held) * sizeof hidden[0]);
             fold(hidden, numbers, second, best, winner);
         }
-        memcpy(out + row * C, best, sizeof best);
-        if (!winners)
+        memcpy(out + row * out_stride, best, sizeof best);
+        if (!field->winners)
             continue;
         for (uint32_t c = 0; c < C; c++)
-            winners[row * C + c] = (uint8_t)winner[c];
+            field->winners[row * C + c] = (uint8_t)winner[c];
     }
 }
 
-LANES_KERNEL
-void AT_WIDTH(pv_set_encode_grad)(const pv_set_rows* rows,
-                                  const float* first,
-                                  const float* second,
-                                  const float* out_grad,
-                                  const uint8_t* winners,
-                                  float* first_grad,
-                                  float* second_grad) {
+LANES_INLINE void encode_grad(const pv_set_field* field,
+                              uint64_t rows,
+                              const float* out_grad,
+                              uint64_t out_stride) {
+    float first[(PV_SET_MOST_FEATURES + 1) * H], first_grad[(PV_SET_MOST_FEATURES + 1) * H] = {0};
     float objects[PV_SET_MOST_OBJECTS][PV_SET_MOST_FEATURES + 1];
     float hidden[PV_SET_MOST_OBJECTS][H], hidden_grad[PV_SET_MOST_OBJECTS][H];
-    for (uint64_t row = 0; row < rows->count; row++) {
+    const uint32_t features = field->features;
+    float* second_grad = field->second_grad;
+    transpose(field->first, H, features + 1, first);
+    memset(second_grad, 0, C * H * sizeof *second_grad);
+    for (uint64_t row = 0; row < rows; row++) {
         uint64_t known = 0; // bit j: object j won an output, and hidden[j] has its hidden layer
         for (uint32_t c = 0; c < C; c++) {
-            const uint32_t j = winners[row * C + c];
-            const float grad = out_grad[row * C + c];
+            const uint32_t j = field->winners[row * C + c];
+            const float grad = out_grad[row * out_stride + c];
             if (j == NOBODY)
                 continue;
             if (!(known >> j & 1)) {
                 known |= 1ull << j;
-                read_object(rows, row, j, objects[j]);
-                hidden_layer(first, rows->features, objects[j], hidden[j]);
+                read_object(field, row, j, objects[j]);
+                hidden_layer(first, features, objects[j], hidden[j]);
                 memset(hidden_grad[j], 0, sizeof hidden_grad[j]);
             }
             for (uint32_t v = 0; v < H; v += LANES) {
                 store(second_grad + c * H + v,
                       load(second_grad + c * H + v) + grad * load(hidden[j] + v));
                 store(hidden_grad[j] + v,
-                      load(hidden_grad[j] + v) + grad * load(second + c * H + v));
+                      load(hidden_grad[j] + v) + grad * load(field->second + c * H + v));
             }
         }
         for (; known; known &= known - 1) {
@@ -178,36 +188,47 @@ void AT_WIDTH(pv_set_encode_grad)(const pv_set_rows* rows,
             for (uint32_t v = 0; v < H; v += LANES) {
                 lanes_floats grad = (lanes_floats)((lanes_ints)load(hidden_grad[j] + v) &
                                                    (load(hidden[j] + v) > 0.0f));
-                for (uint32_t k = 0; k < rows->features; k++) {
+                for (uint32_t k = 0; k < features; k++) {
                     store(first_grad + k * H + v,
                           load(first_grad + k * H + v) + objects[j][k] * grad);
                 }
-                float* constant = first_grad + rows->features * H + v;
+                float* constant = first_grad + features * H + v;
                 store(constant, load(constant) + grad);
             }
         }
     }
+    transpose(first_grad, features + 1, H, field->first_grad);
+}
+
+LANES_KERNEL
+void AT_WIDTH(pv_set_encode)(const pv_set_field* fields,
+                             uint32_t count,
+                             uint64_t rows,
+                             float* out) {
+    for (uint32_t f = 0; f < count; f++)
+        encode(&fields[f], rows, out + (uint64_t)f * C, (uint64_t)count * C);
+}
+
+LANES_KERNEL
+void AT_WIDTH(pv_set_encode_grad)(const pv_set_field* fields,
+                                  uint32_t count,
+                                  uint64_t rows,
+                                  const float* out_grad) {
+    for (uint32_t f = 0; f < count; f++)
+        encode_grad(&fields[f], rows, out_grad + (uint64_t)f * C, (uint64_t)count * C);
 }
 
 #if !defined(WIDE)
 
-void pv_set_encode(const pv_set_rows* rows,
-                   const float* first,
-                   const float* second,
-                   float* out,
-                   uint8_t* winners) {
-    LANES_CHOOSE(pv_set_encode)(rows, first, second, out, winners);
+void pv_set_encode(const pv_set_field* fields, uint32_t count, uint64_t rows, float* out) {
+    LANES_CHOOSE(pv_set_encode)(fields, count, rows, out);
 }
 
-void pv_set_encode_grad(const pv_set_rows* rows,
-                        const float* first,
-                        const float* second,
-                        const float* out_grad,
-                        const uint8_t* winners,
-                        float* first_grad,
-                        float* second_grad) {
-    LANES_CHOOSE(pv_set_encode_grad)
-    (rows, first, second, out_grad, winners, first_grad, second_grad);
+void pv_set_encode_grad(const pv_set_field* fields,
+                        uint32_t count,
+                        uint64_t rows,
+                        const float* out_grad) {
+    LANES_CHOOSE(pv_set_encode_grad)(fields, count, rows, out_grad);
 }
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The set encoder of the object-set policy on a CPU, fused: two layers shared by all objects of a
-// field, then the maximum over the objects, forward and backward. Runs in several threads of the
-// learner; owns no memory; path stop 7.
+// The set encoders of the object-set policy on a CPU, fused: two layers shared by all objects of a
+// field, then the maximum over the objects, forward and backward, for all fields in one call. Runs
+// in several threads of the learner; owns no memory; path stop 7.
 //
 //   hidden_j = relu(first^T (x_j, 1))
 //   out_c    = max(0, max_j second_c . hidden_j)
@@ -23,28 +23,24 @@
 #define PV_SET_HIDDEN 32 // H
 #define PV_SET_WIDTH 64  // C
 
-// Rows of one field. values: float32, or bfloat16 where is_bf16 is 1; row r begins at values + r *
-// row_stride (in elements) and holds (objects, features).
-typedef struct pv_set_rows {
-    const void* values;
-    uint64_t row_stride;
-    uint64_t count;
-    uint32_t objects, features;
+// One field of the rows, its encoder, and what a call writes for them.
+typedef struct pv_set_field {
+    const void* values;         // float32, or bfloat16 where is_bf16 is 1
+    uint64_t row_stride;        // row r begins at values + r * row_stride (in elements)
+    uint32_t objects, features; // a row holds (objects, features)
     uint32_t is_bf16;
-} pv_set_rows;
+    const float* first;  // (H, features + 1), the last column for the constant 1
+    const float* second; // (C, H)
+    uint8_t* winners;    // (rows, C), or NULL: the object that gave each output, 255 where it is 0
+    float* first_grad;   // of the shapes of the weights; only for gradients
+    float* second_grad;
+} pv_set_field;
 
-// first: (features + 1, H), the last row for the constant 1; second: (H, C). Writes out (count, C)
-// and, unless it is NULL, winners (count, C): the object that gave each output, 255 where the
-// output is 0.
-void pv_set_encode(
-    const pv_set_rows* rows, const float* first, const float* second, float* out, uint8_t* winners);
-// Adds the gradients: first_grad (features + 1, H), second_grad (C, H). second: (C, H), transposed
-// against pv_set_encode.
-void pv_set_encode_grad(const pv_set_rows* rows,
-                        const float* first,
-                        const float* second,
-                        const float* out_grad,
-                        const uint8_t* winners,
-                        float* first_grad,
-                        float* second_grad);
+// Encodes the fields of some rows. Writes out (rows, fields, C), and the winners.
+void pv_set_encode(const pv_set_field* fields, uint32_t count, uint64_t rows, float* out);
+// Writes the gradients of the weights. out_grad: (rows, fields, C).
+void pv_set_encode_grad(const pv_set_field* fields,
+                        uint32_t count,
+                        uint64_t rows,
+                        const float* out_grad);
 /* [/cffi] */

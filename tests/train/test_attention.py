@@ -98,13 +98,13 @@ def test_rows_may_be_of_any_type(dtype: str) -> None:
 
 def test_the_fused_kernel_is_for_maxima_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     pooled: list[tuple[int, ...]] = []
-    kernel = object_set.encode_set
+    kernel = object_set.encode_sets
 
-    def counted(objects: Tensor, *args: Any) -> Tensor:
-        pooled.append(tuple(objects.shape))
+    def counted(objects: list[Tensor], *args: Any) -> list[Tensor]:
+        pooled.extend(tuple(part.shape) for part in objects)
         return kernel(objects, *args)
 
-    monkeypatch.setattr(object_set, "encode_set", counted)
+    monkeypatch.setattr(object_set, "encode_sets", counted)
     build_policy(GROUP, SECTION)(torch.randn(4, 35))
     assert pooled == [(4, 6, 2)]
 

@@ -27,8 +27,10 @@ operation, `puffervec::encode_set`. Path stop 7.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,17 +63,46 @@ def encode_set(objects: Tensor, first: Tensor, second: Tensor, factor: float = 1
     Returns:
         (..., width), at least 0; a row without objects gives zeros. float32 from the fused kernel.
     """
-    # Neither the kernel nor a matrix product takes other dtypes.
+    return encode_sets([objects], [first], [second], [factor])[0]
+
+
+def encode_sets(
+    objects: Sequence[Tensor],
+    firsts: Sequence[Tensor],
+    seconds: Sequence[Tensor],
+    factors: Sequence[float],
+) -> list[Tensor]:
+    """Do what `encode_set` does for several fields of the same rows, in one call of the kernel.
+
+    Each call costs as much Python as the arithmetic of 50 rows, and is one wait more for the
+    interpreter, in which the threads of an update take turns.
+    """
+    numbers = [_numbers(*each) for each in zip(objects, firsts, factors, strict=True)]
+    sets = list(zip(numbers, firsts, seconds, strict=True))
+    fits = [_fits_kernel(*each) for each in sets]
+    encoded = iter(_encode_fused([each for each, fit in zip(sets, fits, strict=True) if fit]))
+    return [
+        next(encoded) if fit else encode_set_plain(*each)
+        for each, fit in zip(sets, fits, strict=True)
+    ]
+
+
+def _encode_fused(sets: Sequence[tuple[Tensor, Tensor, Tensor]]) -> list[Tensor]:
+    """Return (..., width) of each set of objects, first and second weight, by the kernel."""
+    if not sets:
+        return []
+    if is_traced():
+        return [_encode_op(*each)[0] for each in sets]
+    tensors = itertools.chain.from_iterable(zip(*sets, strict=True))
+    out: Tensor = _Fused.apply(len(sets), *tensors)  # type: ignore[no-untyped-call]
+    return list(out.split(WIDTH, dim=-1))
+
+
+def _numbers(objects: Tensor, first: Tensor, factor: float) -> Tensor:
+    """Return the objects' numbers in a dtype of the kernel; matrix products take no others."""
     if objects.dtype not in _DTYPES:
         objects = objects.to(first.dtype)
-    if factor != 1.0:
-        objects = objects * factor
-    if _fits_kernel(objects, first, second):
-        if is_traced():
-            out: Tensor = _encode_op(objects, first, second)[0]
-            return out
-        return _Fused.apply(objects, first, second)  # type: ignore[no-any-return, no-untyped-call]
-    return encode_set_plain(objects, first, second)
+    return objects if factor == 1.0 else objects * factor
 
 
 def encode_set_plain(objects: Tensor, first: Tensor, second: Tensor) -> Tensor:
@@ -130,42 +161,59 @@ def _fits_kernel(objects: Tensor, first: Tensor, second: Tensor) -> bool:
     )
 
 
-def _rows_of(objects: Tensor) -> tuple[Any, Tensor]:
-    """Return the C description of (rows, n, k) objects, and the tensor that it points into."""
-    rows, n, k = objects.shape
-    if objects.stride(2) != 1 or objects.stride(1) != k:
+def _describe(
+    field: Any, objects: Tensor, first: Tensor, second: Tensor, winners: Tensor | None
+) -> tuple[Tensor, ...]:
+    """Fill the C description of a field; return the tensors that must outlive it.
+
+    Args:
+        field: A `pv_set_field`.
+        objects: (rows, n, k).
+        winners: (rows, width) uint8 or None.
+    """
+    if objects.stride(2) != 1 or objects.stride(1) != objects.shape[2]:
         objects = objects.contiguous()
-    values = ffi.cast("void*", objects.data_ptr())
-    return ffi.new(
-        "pv_set_rows*",
-        (values, objects.stride(0), rows, n, k, int(objects.dtype == torch.bfloat16)),
-    ), objects
+    first, second = first.detach().contiguous(), second.detach().contiguous()
+    field.values, field.row_stride = ffi.cast("void*", objects.data_ptr()), objects.stride(0)
+    field.objects, field.features = objects.shape[1:]
+    field.is_bf16 = objects.dtype == torch.bfloat16
+    field.first, field.second = _floats(first), _floats(second)
+    field.winners = ffi.NULL if winners is None else ffi.cast("uint8_t*", winners.data_ptr())
+    return objects, first, second
 
 
 def _floats(tensor: Tensor) -> Any:
     return ffi.cast("float*", tensor.data_ptr())
 
 
-def _encode(objects: Tensor, first: Tensor, second: Tensor, winners: Tensor | None) -> Tensor:
-    """Return (..., width), and write the index of the winning object into `winners`, if any.
+def _encode(
+    objects: Sequence[Tensor],
+    firsts: Sequence[Tensor],
+    seconds: Sequence[Tensor],
+    winners: Tensor | None,
+) -> Tensor:
+    """Return (..., fields * width), and write the indices of the winning objects, if wanted.
 
     Args:
-        winners: (rows, width) uint8 or None.
+        winners: (fields, rows, width) uint8 or None.
     """
-    rows, flat = _rows_of(_flat(objects))  # `flat` must stay alive during the call.
-    first_t, second_t = first.detach().t().contiguous(), second.detach().t().contiguous()
-    out = torch.empty(len(flat), WIDTH)
-    winner_pointer = ffi.NULL if winners is None else ffi.cast("uint8_t*", winners.data_ptr())
-    lib.pv_set_encode(rows, _floats(first_t), _floats(second_t), _floats(out), winner_pointer)
-    return out.view(*objects.shape[:-2], WIDTH)
+    count, flat = len(objects), [_flat(part) for part in objects]
+    fields = ffi.new("pv_set_field[]", count)
+    alive = [
+        _describe(
+            fields[f], flat[f], firsts[f], seconds[f], None if winners is None else winners[f]
+        )
+        for f in range(count)
+    ]
+    rows = len(flat[0])
+    out = torch.empty(rows, count * WIDTH)
+    lib.pv_set_encode(fields, count, rows, _floats(out))
+    del alive
+    return out.view(*objects[0].shape[:-2], count * WIDTH)
 
 
 def encoder_into(
-    out: Tensor,
-    winners: Tensor,
-    objects: Tensor,
-    weights: tuple[Tensor, Tensor],
-    transposed: tuple[Tensor, Tensor],
+    out: Tensor, winners: Tensor, objects: Tensor, first: Tensor, second: Tensor
 ) -> Callable[[], None]:
     """Return a function that encodes these objects into `out` and `winners` and allocates nothing.
 
@@ -173,90 +221,67 @@ def encoder_into(
 
     Args:
         objects: (rows, n, k), contiguous rows.
-        weights: first and second.
-        transposed: Buffers for their transposes.
+        first, second: Contiguous.
     """
-    rows, flat = _rows_of(objects)
-    pointers = (
-        rows,
-        *(_floats(x) for x in (*transposed, out)),
-        ffi.cast("uint8_t*", winners.data_ptr()),
-    )
-    pairs = [
-        (room.unsqueeze(0), weight.t().unsqueeze(0))
-        for room, weight in zip(transposed, weights, strict=True)
-    ]
-    assert flat.data_ptr() == objects.data_ptr(), "the kernel would read a copy of these objects"
+    field = ffi.new("pv_set_field*")
+    alive = _describe(field, objects, first, second, winners)
+    _refuse_copies(alive, (objects, first, second))
+    return functools.partial(lib.pv_set_encode, field, 1, len(objects), _floats(out))
 
-    def encode() -> None:
-        for room, weight in pairs:
-            room.copy_(weight)
-        lib.pv_set_encode(*pointers)
 
-    return encode
+def _refuse_copies(alive: Sequence[Tensor], given: Sequence[Tensor]) -> None:
+    for one, other in zip(alive, given, strict=True):
+        assert one.data_ptr() == other.data_ptr(), "the kernel would read a copy of these numbers"
 
 
 def _encode_grad(
-    grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, winners: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return the gradients of first and second."""
-    rows, flat = _rows_of(_flat(objects))
-    first_t, second = first.detach().t().contiguous(), second.detach().contiguous()
+    grad: Tensor,
+    objects: Sequence[Tensor],
+    firsts: Sequence[Tensor],
+    seconds: Sequence[Tensor],
+    winners: Tensor,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the gradients of `firsts` and `seconds`.
+
+    Args:
+        grad: (..., fields * width).
+        winners: From `_encode`.
+    """
+    count, flat = len(objects), [_flat(part) for part in objects]
+    fields = ffi.new("pv_set_field[]", count)
+    grads = [torch.empty(weight.shape) for weight in (*firsts, *seconds)]
+    alive = [_describe(fields[f], flat[f], firsts[f], seconds[f], winners[f]) for f in range(count)]
+    for f in range(count):
+        fields[f].first_grad, fields[f].second_grad = _floats(grads[f]), _floats(grads[count + f])
     out_grad = grad.to(torch.float32).contiguous()
-    first_grad, second_grad = torch.zeros_like(first_t), torch.zeros_like(second)
-    winner_pointer = ffi.cast("uint8_t*", winners.data_ptr())
-    lib.pv_set_encode_grad(
-        rows,
-        _floats(first_t),
-        _floats(second),
-        _floats(out_grad),
-        winner_pointer,
-        _floats(first_grad),
-        _floats(second_grad),
-    )
-    return first_grad.t().contiguous(), second_grad
+    lib.pv_set_encode_grad(fields, count, len(flat[0]), _floats(out_grad))
+    del alive
+    return grads[:count], grads[count:]
 
 
 def encoder_grad_into(
     grads: tuple[Tensor, Tensor],
     grad: Tensor,
     objects: Tensor,
+    first: Tensor,
     second: Tensor,
     winners: Tensor,
-    first_t: Tensor,
-    room: Tensor,
 ) -> Callable[[], None]:
     """Return a function that writes the gradients of first and second and allocates nothing.
 
     All tensors must keep their memory.
 
     Args:
-        grads: Receives the gradients.
+        grads: Receives the gradients; contiguous.
         grad: Gradient of the encoded objects, float32, contiguous.
         objects: (rows, n, k), contiguous.
-        first_t: The first weight, transposed.
-        room: Buffer for the gradient of `first_t`.
+        first, second: Contiguous.
     """
-    rows, flat = _rows_of(objects)
-    assert flat.data_ptr() == objects.data_ptr(), "the kernel would read a copy of these objects"
-    pointers = (
-        rows,
-        _floats(first_t),
-        _floats(second),
-        _floats(grad),
-        ffi.cast("uint8_t*", winners.data_ptr()),
-        _floats(room),
-        _floats(grads[1]),
-    )
-    target, source = grads[0].unsqueeze(0), room.t().unsqueeze(0)
-
-    def differentiate() -> None:
-        room.zero_()
-        grads[1].zero_()
-        lib.pv_set_encode_grad(*pointers)
-        target.copy_(source)
-
-    return differentiate
+    field = ffi.new("pv_set_field*")
+    alive = _describe(field, objects, first, second, winners)
+    _refuse_copies(alive, (objects, first, second))
+    field.first_grad, field.second_grad = _floats(grads[0]), _floats(grads[1])
+    return functools.partial(lib.pv_set_encode_grad, field, 1, len(objects), _floats(grad))
 
 
 def _flat(objects: Tensor) -> Tensor:
@@ -270,23 +295,38 @@ def _flat(objects: Tensor) -> Tensor:
     )
 
 
-def _winners(objects: Tensor) -> Tensor:
-    return torch.empty(math.prod(objects.shape[:-2]), WIDTH, dtype=torch.uint8)
+def _winners(objects: Tensor, fields: int = 1) -> Tensor:
+    return torch.empty(fields, math.prod(objects.shape[:-2]), WIDTH, dtype=torch.uint8)
 
 
 class _Fused(torch.autograd.Function):
     """The kernel of csrc/learner/set_encoder.h. The objects get no gradient."""
 
     @staticmethod
-    def forward(ctx: Any, objects: Tensor, first: Tensor, second: Tensor) -> Tensor:
-        winners = _winners(objects) if ctx.needs_input_grad[1] or ctx.needs_input_grad[2] else None
-        if winners is not None:
-            ctx.save_for_backward(objects, first, second, winners)
-        return _encode(objects, first, second, winners)
+    def forward(ctx: Any, count: int, *tensors: Tensor) -> Tensor:
+        """Encode `count` fields.
+
+        Args:
+            tensors: The fields' objects, then their first weights, then their second ones.
+        """
+        objects, firsts, seconds = _thirds(tensors)
+        winners = None
+        if any(ctx.needs_input_grad):
+            winners = _winners(objects[0], count)
+            ctx.save_for_backward(*tensors, winners)
+        return _encode(objects, firsts, seconds, winners)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor]:
-        return None, *_encode_grad(grad, *ctx.saved_tensors)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        *tensors, winners = ctx.saved_tensors
+        objects, firsts, seconds = _thirds(tensors)
+        first_grads, second_grads = _encode_grad(grad, objects, firsts, seconds, winners)
+        return (None, *(None for _ in objects), *first_grads, *second_grads)
+
+
+def _thirds(tensors: Sequence[Tensor]) -> tuple[Sequence[Tensor], ...]:
+    count = len(tensors) // 3
+    return tensors[:count], tensors[count : 2 * count], tensors[2 * count :]
 
 
 # ---- the kernel as operations for torch.compile --------------------------------------------------
@@ -295,19 +335,23 @@ class _Fused(torch.autograd.Function):
 @library.custom_op("puffervec::encode_set", mutates_args=())
 def _encode_op(objects: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     winners = _winners(objects)
-    return _encode(objects, first, second, winners), winners
+    return _encode([objects], [first], [second], winners), winners[0]
 
 
 @_encode_op.register_fake
 def _(objects: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    return objects.new_empty(*objects.shape[:-2], WIDTH, dtype=torch.float32), _winners(objects)
+    return (
+        objects.new_empty(*objects.shape[:-2], WIDTH, dtype=torch.float32),
+        _winners(objects)[0],
+    )
 
 
 @library.custom_op("puffervec::encode_set_grad", mutates_args=())
 def _encode_grad_op(
     grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, winners: Tensor
 ) -> tuple[Tensor, Tensor]:
-    return _encode_grad(grad, objects, first, second, winners)
+    firsts, seconds = _encode_grad(grad, [objects], [first], [second], winners.unsqueeze(0))
+    return firsts[0], seconds[0]
 
 
 @_encode_grad_op.register_fake
@@ -360,10 +404,10 @@ class ObjectSetPolicy(NetworkPolicy):
             self.flat_fields.append((field.name, column, tuple(field.shape)))
             column += math.prod(field.shape)
         self.encoders = nn.ModuleDict()
-        plain = [name for name, _, shape in self.flat_fields if len(shape) != 2]
-        self.attention_fields = _attention_fields(
-            section, [name for name, _, _ in self.flat_fields if name not in plain], plain
-        )
+        self.plain_fields = plain = [name for name, _, shape in self.flat_fields if len(shape) != 2]
+        tables = [name for name, _, _ in self.flat_fields if name not in plain]
+        self.attention_fields = _attention_fields(section, tables, plain)
+        self.pooled_fields = [name for name in tables if name not in self.attention_fields]
         for name, _, shape in self.flat_fields:
             if name in self.attention_fields:
                 sizes = (shape[1], width * len(plain), section.object_hidden, width)
@@ -379,24 +423,26 @@ class ObjectSetPolicy(NetworkPolicy):
 
     def features(self, obs: Observations) -> Tensor:
         """Return the trunk's output."""
-        pooled: dict[str, Tensor] = {}
-        for name, column, shape in self.flat_fields:
-            if name in self.attention_fields:
-                continue
-            part = self._part(obs, name, column, shape)
-            if len(shape) != 2:
-                part, factor = part.to(torch.get_default_dtype()), self.factors[name]
-                part = part if factor == 1.0 else part * factor
-            pooled[name] = self.encoders[name](part)
+        parts = {
+            name: self._part(obs, name, column, shape) for name, column, shape in self.flat_fields
+        }
+        encoders = [self.encoders[name] for name in self.pooled_fields]
+        encoded = encode_sets(
+            [parts[name] for name in self.pooled_fields],
+            [encoder.first.weight for encoder in encoders],
+            [encoder.second.weight for encoder in encoders],
+            [encoder.factor for encoder in encoders],
+        )
+        found = dict(zip(self.pooled_fields, encoded, strict=True))
+        for name in self.plain_fields:
+            part, factor = parts[name].to(torch.get_default_dtype()), self.factors[name]
+            found[name] = self.encoders[name](part if factor == 1.0 else part * factor)
         if self.attention_fields:
-            plain = torch.cat(
-                [pooled[name] for name, _, shape in self.flat_fields if len(shape) != 2], dim=-1
-            )
-            for name, column, shape in self.flat_fields:
-                if name in self.attention_fields:
-                    pooled[name] = self.encoders[name](self._part(obs, name, column, shape), plain)
+            plain = torch.cat([found[name] for name in self.plain_fields], dim=-1)
+            for name in self.attention_fields:
+                found[name] = self.encoders[name](parts[name], plain)
         out: Tensor = self.trunk(
-            torch.cat([pooled[name] for name, _, _ in self.flat_fields], dim=-1)
+            torch.cat([found[name] for name, _, _ in self.flat_fields], dim=-1)
         )
         return out
 

@@ -81,28 +81,19 @@ def _recurrence_grad(call: Call) -> Sequence[Work]:
     ]
 
 
-def _set_workspace(grad: Tensor, objects: Tensor, first: Tensor, *args: Any) -> list[Tensor]:
-    """Return workspace for the first weight and its gradient, transposed, and dense operands."""
-    turned = first.shape[::-1]
-    return [
-        first.new_empty(turned),
-        first.new_empty(turned),
-        objects.new_empty(objects.shape),
-        grad.new_empty(grad.shape),
-    ]
+def _set_workspace(grad: Tensor, objects: Tensor, *args: Any) -> list[Tensor]:
+    """Return workspace for dense operands."""
+    return [objects.new_empty(objects.shape), grad.new_empty(grad.shape)]
 
 
 @kernel(torch.ops.puffervec.encode_set_grad.default, device="cpu", workspace=_set_workspace)
 def _encode_set_grad(call: Call) -> Sequence[Work]:
     grad, objects, first, second, winners = call.args
-    first_t, room, dense_objects, dense_grad = call.workspace
+    dense_objects, dense_grad = call.workspace
     rows = dense_objects.view(-1, *objects.shape[-2:])
-    work = encoder_grad_into(
-        (call.out[0], call.out[1]), dense_grad, rows, second.detach(), winners, first_t, room
-    )
+    grads = call.out[0], call.out[1]
     return [
         *copy_work(dense_objects, objects),
         *copy_work(dense_grad, grad),
-        *copy_work(first_t, first.detach().t()),
-        work,
+        encoder_grad_into(grads, dense_grad, rows, first, second, winners),
     ]

@@ -461,24 +461,17 @@ def _convolution_of_cudnn(call: Call) -> Sequence[Work]:
 
 
 def _set_workspace(objects: Tensor, first: Tensor, second: Tensor) -> list[Tensor]:
-    """Return workspace for both weights, transposed, and for dense objects."""
-    return [
-        first.new_empty(first.shape[::-1]),
-        second.new_empty(second.shape[::-1]),
-        objects.new_empty(objects.shape),
-    ]
+    """Return workspace for dense objects."""
+    return [objects.new_empty(objects.shape)]
 
 
 @kernel(torch.ops.puffervec.encode_set.default, device="cpu", workspace=_set_workspace)
 def _encode_set(call: Call) -> Sequence[Work]:
     objects, first, second = call.args
-    *transposed, room = call.workspace
+    (room,) = call.workspace
     work: list[Work] = []
     if objects.stride()[-2:] != (objects.shape[-1], 1):
         work, objects = list(copy_work(room, objects)), room
     rows = objects.view(-1, *objects.shape[-2:])
     out, winners = call.out
-    return [
-        *work,
-        encoder_into(out, winners, rows, (first, second), (transposed[0], transposed[1])),
-    ]
+    return [*work, encoder_into(out, winners, rows, first, second)]
