@@ -50,7 +50,13 @@ class Run:
 RUNS = {
     "drive": Run("drive", {}),
     # Half a million parameters; each sample is used once.
-    "drive-500k": Run("drive", {"policy": {"hidden": (576, 464)}, "train": {"update_epochs": 1}}),
+    "drive-500k": Run(
+        "drive",
+        {
+            "policy": {"hidden": (576, 464)},
+            "train": {"update_epochs": 1, "advantage_share": 1.0, "minibatch_size": 2048},
+        },
+    ),
     "tag_grid": Run("tag_grid", {}),
 }
 
@@ -80,7 +86,7 @@ def facts_of(trainer: Trainer) -> dict[str, Any]:
         "parameters": sum(
             p.numel() for policy in trainer.policies.values() for p in policy.parameters()
         ),
-        "replay_ratio": config.train.update_epochs,
+        "replay_ratio": config.train.update_epochs * config.train.advantage_share,
         "num_envs": config.vec.num_envs,
         "rows": trainer.vec.num_agents,
         "horizon": config.train.horizon,
