@@ -56,7 +56,7 @@ class Loop:
         self.facts = {
             "observation_floats": runs.floats_of(self.vec.spec),
             "parameters": sum(p.numel() for p in self.policy.parameters()),
-            "replay_ratio": config.train.update_epochs,
+            "replay_ratio": config.train.update_epochs * config.train.learned_share(),
             "device": str(self.device),
         }
         self.vec.async_reset(config.train.seed)
@@ -99,9 +99,11 @@ class Loop:
         flat = {name: array[: self.section.horizon].flatten(0, 1) for name, array in store.items()}
         flat |= {"advantages": advantages.flatten(), "valid": valid.flatten()}
         flat["returns"] = flat["advantages"] + flat["values"]
+        count = int(self.section.learned_share() * len(flat["valid"]))
+        used = flat["advantages"].abs().topk(count).indices
         for _ in range(self.section.update_epochs):
-            order = torch.randperm(len(flat["valid"]), device=self.device)
-            for minibatch in order.tensor_split(self.minibatches):
+            order = torch.randperm(count, device=self.device)
+            for minibatch in used[order].tensor_split(self.minibatches):
                 loss = self._loss({name: array[minibatch] for name, array in flat.items()})
                 self.optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]

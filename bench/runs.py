@@ -86,7 +86,7 @@ def facts_of(trainer: Trainer) -> dict[str, Any]:
         "parameters": sum(
             p.numel() for policy in trainer.policies.values() for p in policy.parameters()
         ),
-        "replay_ratio": config.train.update_epochs * config.train.advantage_share,
+        "replay_ratio": config.train.update_epochs * config.train.learned_share(),
         "num_envs": config.vec.num_envs,
         "rows": trainer.vec.num_agents,
         "horizon": config.train.horizon,

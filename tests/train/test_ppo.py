@@ -15,7 +15,14 @@ from tests.train.test_updater import filled_storage, updater
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("clip", 0.0), ("value_clip", -0.1), ("target_kl", -1.0)]
+    ("key", "value"),
+    [
+        ("clip", 0.0),
+        ("value_clip", -0.1),
+        ("target_kl", -1.0),
+        ("advantage_share", 0.0),
+        ("advantage_share", 1.5),
+    ],
 )
 def test_values_that_cannot_work_are_refused(key: str, value: float) -> None:
     with pytest.raises(ConfigError, match=f"train.{key} is {value}: must be"):

@@ -106,10 +106,22 @@ def test_only_samples_with_large_advantages_are_learned_from(share: float) -> No
     torch.testing.assert_close(samples.returns - samples.values, advantages[valid != 0])
 
 
-def test_a_rollout_without_samples_has_none_to_learn_from() -> None:
+def test_only_sequences_with_large_advantages_are_learned_from() -> None:
     storage, advantages, valid = filled()
-    samples = samples_of(storage, advantages, torch.zeros_like(valid), False, share=0.5)
-    assert sum(map(len, samples.shuffle(torch.Generator(), 2))) == 0
+    samples = samples_of(storage, advantages, valid, True, share=0.5)
+    wanted = advantages.abs().sum(0).argsort(descending=True)[: ROWS // 2]
+    minibatches = samples.shuffle(torch.Generator().manual_seed(1), 2)
+    assert sorted(torch.cat(minibatches).tolist()) == sorted(wanted.tolist())
+    assert samples.counts == [int(valid[:, columns].sum()) for columns in minibatches]
+    assert samples.count == int(valid.sum())
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_a_rollout_without_samples_has_none_to_learn_from(memory: bool) -> None:
+    storage, advantages, valid = filled()
+    samples = samples_of(storage, 0 * advantages, torch.zeros_like(valid), memory, share=0.5)
+    samples.shuffle(torch.Generator(), 2)
+    assert sum(samples.counts) == 0
 
 
 @pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])

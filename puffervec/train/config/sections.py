@@ -158,11 +158,6 @@ class TrainSection:
     """Lambda of GAE; 0: one-step advantages; 1: advantages from whole returns."""
     normalize_advantage: bool = True
     """Whether the advantages of each minibatch are scaled to mean 0 and standard deviation 1."""
-    advantage_share: float = number(1.0, above=0)
-    """Share of each rollout's samples from which a policy without memory learns: those with the
-    largest advantages by absolute value (after the advantage filtering of Cusumano-Towner et al.
-    2025, arXiv:2502.03349). Minibatches have this share of minibatch_size. 1: all samples.
-    """
     vtrace: bool = False
     """Whether advantages are corrected, in every epoch, for changes of the policy since the rollout
     (V-trace, IMPALA)."""
@@ -234,12 +229,12 @@ class TrainSection:
         for name in ("gamma", "gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"train.{name} is {getattr(self, name)}: must be between 0 and 1")
-        if not self.advantage_share <= 1:
-            raise ConfigError(
-                f"train.advantage_share is {self.advantage_share}: must be above 0 and at most 1"
-            )
         if not self.seed < SEEDS:
             raise ConfigError(f"train.seed is {self.seed}: must be below 2**62")
+
+    def learned_share(self) -> float:
+        """Return the share of a rollout's samples that the algorithm learns from."""
+        return 1.0
 
     def lr_at(self, agent_steps: int, used: float) -> float:
         """Return the learning rate after this many agent-steps.

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Define PPO (Schulman et al. 2017, arXiv:1707.06347): its settings and figures.
 
+`advantage_share` follows the advantage filtering of Cusumano-Towner et al. 2025 (arXiv:2502.03349),
+who leave out samples below a threshold: most steps of most agents go as expected and teach little.
+
 Imports no torch; ppo_loss.py has the loss.
 """
 
@@ -11,6 +14,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from puffervec.errors import ConfigError
 from puffervec.train.config.algorithms import Algorithm, Loss
 from puffervec.train.config.sections import TrainSection
 from puffervec.train.config.tables import number
@@ -28,6 +32,23 @@ class PPOSection(TrainSection):
     """Largest change of a value prediction per update; 0: no limit."""
     target_kl: float = number(0.0, least=0)
     """Mean KL divergence after which no further epochs of an update are run; 0: no limit."""
+    advantage_share: float = number(1.0, above=0)
+    """Share of each rollout's samples to learn from: those with the largest advantages by absolute
+    value, or, with memory, the sequences with the largest sums. Minibatches have this share of
+    minibatch_size. 1: all samples.
+    """
+
+    def check(self) -> None:
+        """Raise ConfigError for values that cannot work."""
+        super().check()
+        if not self.advantage_share <= 1:
+            raise ConfigError(
+                f"train.advantage_share is {self.advantage_share}: must be above 0 and at most 1"
+            )
+
+    def learned_share(self) -> float:
+        """Return the share of a rollout's samples that the algorithm learns from."""
+        return self.advantage_share
 
 
 def _loss() -> Loss:

@@ -111,10 +111,10 @@ def samples_of(
         valid: (T, R) uint8.
         memory: Whether the policy has memory.
         pad: See padded_rows.
-        share: Share of the samples to learn from, see `train.advantage_share`; 1 with memory.
+        share: Share of the samples to learn from, see `train.advantage_share`.
     """
     if memory:
-        return SequenceSamples(storage, advantages, valid)
+        return SequenceSamples(storage, advantages, valid, share)
     return FlatSamples(storage, advantages, valid, pad, share)
 
 
@@ -130,6 +130,11 @@ def padded_rows(rows: int) -> int:
     """
     step = max(BF16_ROWS, 1 << max(0, rows.bit_length() - 5))
     return -(-rows // step) * step
+
+
+def largest(sizes: Tensor, share: float) -> Tensor:
+    """Return the indices of the share with the largest sizes (n,), at least one, in order."""
+    return sizes.topk(max(1, int(share * len(sizes))), sorted=False).indices.sort().values
 
 
 Scale = tuple[float, float]  # Mean and standard deviation of the advantages of a minibatch.
@@ -213,9 +218,7 @@ class FlatSamples:
         self.count = len(self._valid)
         self._used = self._valid
         if share < 1.0 and self.count:
-            sizes = self._advantages[self._valid].abs()
-            largest = sizes.topk(max(1, int(share * self.count)), sorted=False).indices
-            self._used = self._valid[largest.sort().values]
+            self._used = self._valid[largest(self._advantages[self._valid].abs(), share)]
         self.counts: list[int] = []
 
     @property
@@ -267,13 +270,22 @@ class FlatSamples:
 class SequenceSamples:
     """Whole columns."""
 
-    def __init__(self, storage: Storage, advantages: Tensor, valid: Tensor) -> None:
-        """Take views on the storage, and compute the returns and the first states."""
+    def __init__(
+        self, storage: Storage, advantages: Tensor, valid: Tensor, share: float = 1.0
+    ) -> None:
+        """Take views on the storage, and compute the returns and the first states.
+
+        Args:
+            share: See samples_of.
+        """
         self._storage, self._advantages, self._valid = storage, advantages, valid.float()
         self._returns = advantages + storage.values[: storage.horizon]
         self._states = storage.first_state()
         self._column_counts = valid.sum(0, dtype=torch.int64).cpu()
         self.count = int(self._column_counts.sum())
+        self._used = torch.arange(len(self._column_counts))
+        if share < 1.0:
+            self._used = largest(advantages.abs().sum(0).cpu(), share)
         self.counts: list[int] = []
 
     @property
@@ -288,9 +300,8 @@ class SequenceSamples:
 
     def shuffle(self, generator: torch.Generator, parts: int) -> list[Tensor]:
         """Return the minibatches as indices of columns."""
-        minibatches = list(
-            torch.randperm(len(self._column_counts), generator=generator).tensor_split(parts)
-        )
+        order = torch.randperm(len(self._used), generator=generator)
+        minibatches = list(self._used[order].tensor_split(parts))
         self.counts = [int(self._column_counts[columns].sum()) for columns in minibatches]
         return _to_device(minibatches, self._valid.device)
 

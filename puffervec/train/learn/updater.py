@@ -171,11 +171,6 @@ class Updater:
         self.parameters = [p for p in policy.parameters() if p.requires_grad]
         self.minibatches = minibatches
         self.memory = bool(cast(Policy, policy).initial_state(1))
-        if self.memory and section.advantage_share < 1:
-            raise ConfigError(
-                f"train.advantage_share is {section.advantage_share}: a policy with memory learns "
-                "from whole sequences: leave it 1"
-            )
         # Few batch sizes, because oneDNN (in bf16) and torch.compile compile kernels for each.
         self.pad = storage.device.type == "cpu" and (bf16 or getattr(self.loss, "pads", False))
         self.optimizer = make_optimizer(policy, section, storage.device)
@@ -189,7 +184,7 @@ class Updater:
         if storage.device.type != "cpu":  # A CPU takes minibatches in pieces, CUDA whole ones.
             self.advantage = DeviceAdvantage(discount, storage.device)
             width = -(-storage.rows // minibatches) * (1 if self.memory else storage.horizon)
-            width = math.ceil(section.advantage_share * width)
+            width = math.ceil(section.learned_share() * width)
             self.piece = width * (storage.horizon + 1 if self.memory else 1)
             graphs = (
                 storage.device.type == "cuda" and self.optimizer.capturable and self.team.size == 1
@@ -277,7 +272,7 @@ class Updater:
         )
         steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks, ratios)
         advantages, valid = self.advantage(steps)
-        return samples_of(s, advantages, valid, self.memory, self.pad, self.section.advantage_share)
+        return samples_of(s, advantages, valid, self.memory, self.pad, self.section.learned_share())
 
     def _parts(self, samples: Samples, stop: Callable[[], bool]) -> tuple[list[_Part], bool]:
         """Return an epoch's minibatches that have samples, and whether a rank wants to stop.
