@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: MIT
 //
 // Vectors as wide as a CPU's registers, for kernels of the learner. A compiler splits wider ones
-// element by element, so such a kernel is compiled twice: NAME.c for any CPU (4 floats; 8 with
-// AVX2), and NAME_wide.c, which is NAME.c for AVX-512 (16 floats). The functions at the end of
-// NAME.c choose between the two.
+// element by element, so such a kernel is compiled twice: NAME.c for CPUs up to AVX2 (8 floats,
+// which older CPUs handle in halves), and NAME_wide.c, which is NAME.c for AVX-512 (16 floats). The
+// functions at the end of NAME.c choose between the two. Builds without variants by CPU have one
+// width, that of the compiler's target.
 //
 // Unlike in the envs, fused multiply-adds are welcome here: we do not promise that a policy's
 // arithmetic gives the same bytes on all machines.
