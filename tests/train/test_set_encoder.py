@@ -11,6 +11,7 @@ from puffervec.train.policies.object_set import (
     WIDTH,
     encode_set,
     encode_set_plain,
+    encode_sets,
     max_over_objects,
 )
 
@@ -68,6 +69,39 @@ def test_rows_of_any_data_type_take_the_kernel(
     torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4)
     out.sum().backward()
     assert first.grad is not None and bool(first.grad.any())
+
+
+@pytest.mark.parametrize("widest", [WIDTH, 16])
+def test_fields_in_one_call_are_those_of_separate_calls(widest: int) -> None:
+    """Also where one of them has a width that only the plain form supports."""
+    shapes, widths = ((4, 3), (1, 9), (16, 2)), (WIDTH, widest, WIDTH)
+    wide = objects(5, sum(n * k for n, k in shapes))
+    parts = [
+        part.view(5, *shape)
+        for part, shape in zip(wide.split([n * k for n, k in shapes], dim=1), shapes, strict=True)
+    ]
+    factors = [1.0, 0.5, 1.0]
+
+    def made() -> list[tuple[torch.Tensor, torch.Tensor]]:
+        return [weights(k, width=width) for (_, k), width in zip(shapes, widths, strict=True)]
+
+    together, alone = made(), made()
+    outs = encode_sets(parts, [w[0] for w in together], [w[1] for w in together], factors)
+    wanted = [
+        encode_set(part, *own, factor)
+        for part, own, factor in zip(parts, alone, factors, strict=True)
+    ]
+    for scale, got, want in zip((1.0, 2.0, 3.0), outs, wanted, strict=True):
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+        (scale * got.sin()).sum().backward(retain_graph=True)
+        (scale * want.sin()).sum().backward()
+    for own, other in zip(together, alone, strict=True):
+        for got, want in zip(own, other, strict=True):
+            torch.testing.assert_close(got.grad, want.grad, rtol=1e-5, atol=1e-5)
+
+
+def test_no_fields_at_all() -> None:
+    assert encode_sets([], [], [], []) == []
 
 
 def test_a_slice_of_a_wide_row() -> None:
