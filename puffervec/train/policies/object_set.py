@@ -74,8 +74,8 @@ def encode_sets(
 ) -> list[Tensor]:
     """Do what `encode_set` does for several fields of the same rows, in one call of the kernel.
 
-    Each call costs as much Python as the arithmetic of 50 rows, and is one wait more for the
-    interpreter, in which the threads of an update take turns.
+    Each call takes time in Python, for which threads take turns: with a call per field two threads
+    are no faster than one (drive, 512 rows: 4.5 ms, in one call 2.9 ms; AMD EPYC).
     """
     numbers = [_numbers(*each) for each in zip(objects, firsts, factors, strict=True)]
     sets = list(zip(numbers, firsts, seconds, strict=True))
