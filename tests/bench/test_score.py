@@ -99,7 +99,7 @@ def test_each_moment_is_evaluated_on_all_sets(
     """Baselines on the same scenes, but for those of the training."""
     asked: list[tuple[str, str]] = []
 
-    def train(config: TrainConfig, times: list[float]) -> Any:
+    def train(config: TrainConfig, times: list[float], keep: Path | None) -> Any:
         moments = [score.Moment(minutes, 60 * minutes, 9, {}) for minutes in times]
         facts = dict.fromkeys(runs.FACTS, 1)
         return SimpleNamespace(moments=moments), {"facts": facts}, lambda moment: "driver"

@@ -57,7 +57,7 @@ def test_the_limits_are_those_of_the_headers() -> None:
         for names, values in rows
         for name, value in zip(re.findall(r"PV_\w+", names), values.split(", "), strict=True)
     }
-    assert len(shown) == 9
+    assert len(shown) == 10
     assert shown == {name: getattr(lib, name) for name in shown}
 
 
