@@ -318,7 +318,7 @@ def nearest_to_mean(axes: Sequence[Sequence[float]], heads: Heads) -> Tensor:
     chances = [head.softmax(-1) for head in heads]
     combined = len(heads) < len(axes)
     if combined:
-        grid = chances[0].unflatten(-1, sizes)
+        grid = chances[0].view(-1, *sizes)
         chances = [
             grid.movedim(axis, -1).reshape(len(grid), -1, size).sum(1)
             for axis, size in enumerate(sizes, 1)

@@ -95,7 +95,7 @@ def _encode_fused(sets: Sequence[tuple[Tensor, Tensor, Tensor]]) -> list[Tensor]
         return [_encode_op(*each)[0] for each in sets]
     tensors = itertools.chain.from_iterable(zip(*sets, strict=True))
     out: Tensor = _Fused.apply(len(sets), *tensors)  # type: ignore[no-untyped-call]
-    return list(out.split(WIDTH, dim=-1))
+    return list(torch.split(out, WIDTH, dim=-1))
 
 
 def _numbers(objects: Tensor, first: Tensor, factor: float) -> Tensor:
@@ -426,7 +426,7 @@ class ObjectSetPolicy(NetworkPolicy):
         parts = {
             name: self._part(obs, name, column, shape) for name, column, shape in self.flat_fields
         }
-        encoders = [self.encoders[name] for name in self.pooled_fields]
+        encoders: list[Any] = [self.encoders[name] for name in self.pooled_fields]
         encoded = encode_sets(
             [parts[name] for name in self.pooled_fields],
             [encoder.first.weight for encoder in encoders],
