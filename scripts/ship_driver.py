@@ -62,7 +62,7 @@ CARD_TEXT = """\
 
 ## Scores
 
-`puffer-train eval driver --scenes SCENES`, most likely actions, with 95 % intervals over scenes:
+`puffer-train eval driver --scenes SCENES`, with 95 % intervals over scenes:
 
 {scores}
 
