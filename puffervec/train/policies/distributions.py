@@ -320,7 +320,7 @@ def nearest_to_mean(axes: Sequence[Sequence[float]], heads: Heads) -> Tensor:
     if combined:
         grid = chances[0].view(-1, *sizes)
         chances = [
-            grid.movedim(axis, -1).reshape(len(grid), -1, size).sum(1)
+            grid.movedim(axis, -1).reshape(grid.shape[0], -1, size).sum(1)
             for axis, size in enumerate(sizes, 1)
         ]
     places = []
