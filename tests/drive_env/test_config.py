@@ -105,16 +105,16 @@ def test_defaults_of_rewards_are_those_of_the_page() -> None:
 
 
 def test_the_preset_is_what_the_driver_that_comes_with_the_env_was_trained_with() -> None:
-    """Its record is older than the code: other values would make another driver. It had 25 minutes
-    instead of seven.
+    """Its record is older than the code: other values would make another driver. It had half an
+    hour instead of seven minutes.
     """
     kept = json.loads((TRAINED / DRIVER_NAME / "manifest.json").read_text())["config"]
     now = json.loads(json.dumps(TrainConfig.of("drive").tables()))
     assert len(kept["env"]) > 80 and {name: now["env"][name] for name in kept["env"]} == kept["env"]
     for section, values in PRESET.items():
         for name in values:
-            limit = (section, name) == ("train", "time_limit_s")
-            assert now[section][name] == (7 * 60 if limit else kept[section][name]), name
+            if (section, name) not in (("train", "time_limit_s"), ("train", "total_timesteps")):
+                assert now[section][name] == kept[section][name], name
 
 
 def test_paths_that_exist_are_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
