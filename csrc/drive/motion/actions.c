@@ -88,7 +88,7 @@ static const pv_drive_model models[] = {
 };
 _Static_assert(sizeof models / sizeof models[0] == DRIVE_CHOICE_COUNT_dynamics,
                "a model has no axes");
-_Static_assert(DRIVE_MAX_AXES * DRIVE_MAX_VALUES <= PV_MAX_AXIS_VALUES,
+_Static_assert(DRIVE_MAX_AXES* DRIVE_MAX_VALUES <= PV_MAX_AXIS_VALUES,
                "the numbers of all axes do not fit into a group's spec");
 
 const pv_drive_model* pv_drive_models(uint32_t* count) {
