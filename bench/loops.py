@@ -24,6 +24,7 @@ from puffervec.system.cores import usable_cores
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import choose_device
 from puffervec.train.learn.advantage import Discount, Steps
+from puffervec.train.learn.samples import largest
 from puffervec.train.policies.registry import build_policy
 from puffervec.train.run.setup import make_vec
 
@@ -99,10 +100,9 @@ class Loop:
         flat = {name: array[: self.section.horizon].flatten(0, 1) for name, array in store.items()}
         flat |= {"advantages": advantages.flatten(), "valid": valid.flatten()}
         flat["returns"] = flat["advantages"] + flat["values"]
-        count = int(self.section.learned_share() * len(flat["valid"]))
-        used = flat["advantages"].abs().topk(count).indices
+        used = largest(flat["advantages"].abs(), self.section.learned_share())
         for _ in range(self.section.update_epochs):
-            order = torch.randperm(count, device=self.device)
+            order = torch.randperm(len(used), device=self.device)
             for minibatch in used[order].tensor_split(self.minibatches):
                 loss = self._loss({name: array[minibatch] for name, array in flat.items()})
                 self.optimizer.zero_grad()

@@ -182,7 +182,7 @@ def test_muon_is_that_of_torch(scale: Callable[[int, int], float], name: str) ->
 
 
 def test_muon_sgd_is_a_twin_in_float64() -> None:
-    """The twin acts on singular values."""
+    """Compare with a twin that acts on singular values."""
     draw, shapes = np.random.default_rng(3), [(8, 5), (5, 8), (6, 2, 2), (1, 7), (4,), ()]
     of = nn.ParameterList([torch.as_tensor(draw.normal(size=shape)).float() for shape in shapes])
     optimizer = make_optimizer(of, TrainSection(optimizer="muon_sgd", lr=0.1), CPU)

@@ -182,6 +182,27 @@ def _describe(
     return objects, first, second
 
 
+def _describe_all(
+    objects: Sequence[Tensor],
+    firsts: Sequence[Tensor],
+    seconds: Sequence[Tensor],
+    winners: Tensor | None,
+) -> tuple[Any, int, list[tuple[Tensor, ...]]]:
+    """Return the C descriptions of fields, their number of rows, and what must outlive the call.
+
+    Args:
+        winners: (fields, rows, width) uint8 or None.
+    """
+    fields, flat = ffi.new("pv_set_field[]", len(objects)), [_flat(part) for part in objects]
+    alive = [
+        _describe(
+            fields[f], flat[f], firsts[f], seconds[f], None if winners is None else winners[f]
+        )
+        for f in range(len(flat))
+    ]
+    return fields, len(flat[0]), alive
+
+
 def _floats(tensor: Tensor) -> Any:
     return ffi.cast("float*", tensor.data_ptr())
 
@@ -197,15 +218,8 @@ def _encode(
     Args:
         winners: (fields, rows, width) uint8 or None.
     """
-    count, flat = len(objects), [_flat(part) for part in objects]
-    fields = ffi.new("pv_set_field[]", count)
-    alive = [
-        _describe(
-            fields[f], flat[f], firsts[f], seconds[f], None if winners is None else winners[f]
-        )
-        for f in range(count)
-    ]
-    rows = len(flat[0])
+    fields, rows, alive = _describe_all(objects, firsts, seconds, winners)
+    count = len(objects)
     out = torch.empty(rows, count * WIDTH)
     lib.pv_set_encode(fields, count, rows, _floats(out))
     del alive
@@ -247,14 +261,13 @@ def _encode_grad(
         grad: (..., fields * width).
         winners: From `_encode`.
     """
-    count, flat = len(objects), [_flat(part) for part in objects]
-    fields = ffi.new("pv_set_field[]", count)
+    fields, rows, alive = _describe_all(objects, firsts, seconds, winners)
+    count = len(objects)
     grads = [torch.empty(weight.shape) for weight in (*firsts, *seconds)]
-    alive = [_describe(fields[f], flat[f], firsts[f], seconds[f], winners[f]) for f in range(count)]
     for f in range(count):
         fields[f].first_grad, fields[f].second_grad = _floats(grads[f]), _floats(grads[count + f])
     out_grad = grad.to(torch.float32).contiguous()
-    lib.pv_set_encode_grad(fields, count, len(flat[0]), _floats(out_grad))
+    lib.pv_set_encode_grad(fields, count, rows, _floats(out_grad))
     del alive
     return grads[:count], grads[count:]
 

@@ -478,7 +478,7 @@ static float sum_of_lanes(lanes squares) {
 
 @pytest.mark.slow
 def test_vectors_whose_builtins_the_compiler_lacks(tmp_path: Path) -> None:
-    """The headers define clang's builtins for gcc; of a number and NaN the number is taken."""
+    """Use clang's builtins, which the headers define for gcc; NaN is the lesser choice."""
     setup = "env->bonus = sum_of_lanes((lanes){4, 9, 0.25f, -1});"
     folder = dice.write(tmp_path, 5, setup=setup)
     header = folder / "dice.h"
@@ -489,7 +489,7 @@ def test_vectors_whose_builtins_the_compiler_lacks(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_header_that_its_own_headers_include_again(tmp_path: Path) -> None:
-    """An env and its tasks may include each other. Errors still name the lines of its header."""
+    """Let an env and its tasks include each other; errors still name the lines of its header."""
     folder = dice.write(tmp_path, 5, setup="env->bonus = worth();")
     header = folder / "dice.h"
     task = '#include "dice.h"\nstatic float worth(void) { return 7; }\n'
