@@ -43,8 +43,9 @@ from drive_env.progress import progress
 from drive_env.scenes.bin_scene import BY_NAME
 from drive_env.scenes.compile import compile_scene
 from drive_env.scenes.controls import controls_of
+from drive_env.scenes.goals import remarks_on_goals
 from drive_env.scenes.json_scene import json_bytes
-from drive_env.scenes.reader import check_drivable, remarks_on_goals
+from drive_env.scenes.reader import check_drivable
 from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, Scene
 from drive_env.scenes.windows import frames_in
 from drive_env.sources import id_of, split_of

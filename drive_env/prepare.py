@@ -42,7 +42,7 @@ from puffervec.workers.process.parallel import each_on_all_cores
 
 COUNT_VERSION = 1  # raise it when other objects of the same scene become agents
 COUNTS_KEPT = 1000  # the agents of sets with at least this many scenes are cached
-COMPILE_VERSION = 7  # raise it when the same scene and settings compile to other bytes
+COMPILE_VERSION = 8  # raise it when the same scene and settings compile to other bytes
 OFFROAD_EDGES = 16
 # Sets up to this size are checked completely at each start; workers check the scenes of larger sets
 # one by one, before they are driven.

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from drive_env.scenes import packed
 from drive_env.scenes.cells import IndexBuilder, build_index, fitting_index
 from drive_env.scenes.controls import pack_areas, pack_controls
+from drive_env.scenes.goals import with_near_goals
 from drive_env.scenes.groups import build_groups
 from drive_env.scenes.lanes import pack_lanes
 from drive_env.scenes.levels import has_levels
@@ -69,6 +70,8 @@ def compile_scene(
 ) -> CompiledScene:
     """Pack one scene.
 
+    A goal far from all roads and logs becomes the last logged position (goals.py).
+
     Args:
         scene: a checked scene.
         settings: see CompileSettings.
@@ -78,6 +81,7 @@ def compile_scene(
         SceneError: more segments or polylines than 16 bits can number, or more lanes or signs in
             one spot than can be compared; the message names the scene and the remedy.
     """
+    scene = with_near_goals(scene)
     origin = _origin(scene)
     objects, frames = _pack_objects(scene, origin)
     polylines = polylines_of(scene, origin, settings.tolerances_m, settings.split_m)

@@ -16,14 +16,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from drive_env.scenes import packed
 from drive_env.scenes.arrow_log import is_log, log_name, read_log
 from drive_env.scenes.bin_scene import parse_bin
 from drive_env.scenes.check import MAP_ALONE, unreadable
 from drive_env.scenes.commonroad import parse_commonroad
-from drive_env.scenes.geometry import beyond
 from drive_env.scenes.json_scene import parse_json
 from drive_env.scenes.opendrive import parse_opendrive
 from drive_env.scenes.plain_pickle import is_pickle
@@ -162,25 +159,6 @@ def check_drivable(scene: Scene, source: str) -> Scene:
             "converted and drawn"
         )
     return scene
-
-
-def remarks_on_goals(scene: Scene) -> list[str]:
-    """Return a line for each goal far from every road and log.
-
-    Such a goal is a mistake in the file, or in the unit of its numbers.
-    """
-    logs = [item.position_m[item.valid, :2] for item in scene.objects]
-    places = np.concatenate(
-        [np.zeros((0, 2)), *logs, *(road.points_m[:, :2] for road in scene.roads)]
-    )
-    used = [index for index, item in enumerate(scene.objects) if item.valid.any()]
-    goals = np.array([scene.objects[index].goal_m[:2] for index in used]).reshape(-1, 2)
-    far = beyond(goals, places)
-    remarks = []
-    for index, goal in zip(np.array(used)[far].tolist(), goals[far], strict=True):
-        away = np.hypot(*(places - goal).T).min()
-        remarks.append(f"objects[{index}]: its goal lies {away:.0f} m from all roads and logs")
-    return remarks
 
 
 def read_bytes(path: Path) -> bytes:

@@ -89,9 +89,7 @@ def test_info(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_check_warns_of_goals_that_nothing_leads_to(
     tmp_path: Path, tiny_tree: MakeTree, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A goal 10.8 km away is no mistake of the format, so that the scene can be driven; but nobody
-    meant it.
-    """
+    """Drive a scene with a goal 10.8 km away, which is replaced, and name the object."""
     tree = tiny_tree()
     tree["objects"][1]["goalPosition"]["x"] += 10_800.0
     (tmp_path / "far.json").write_text(json.dumps(tree))
