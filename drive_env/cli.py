@@ -36,7 +36,7 @@ from drive_env.convert import (
     tasks_of,
 )
 from drive_env.evaluate.likelihood import YEAR, YEARS
-from drive_env.generate import generate, streets
+from drive_env.generate import generate, lots, streets
 from drive_env.generate.families import FAMILIES
 from drive_env.prepare import settings_of
 from drive_env.progress import progress
@@ -61,7 +61,7 @@ from puffervec.workers.process.parallel import each_on_all_cores
 
 NAME = "puffer-scenes"
 SHOWN = 10  # Files named in a summary; --json names all.
-ALL = "all"
+ALL, LOTS = "all", "lots"  # Values of --family besides its names.
 LEAST = 8  # Fewest scenes per process: fewer do not pay for its start.
 COLUMNS = (
     "frames",
@@ -127,8 +127,8 @@ def parser() -> Parser:
     flag("--seed N", "seed, 0 or more; the same seed gives the same scenes [default: %(default)s]",
          type=int, default=generate.DEFAULT_SEED)
     flag("--wide", "draw from the wider ranges of the held-out scenes")
-    flag("--family NAME", f"streets as large as real ones: {', '.join(FAMILIES)}; or {ALL}",
-         choices=(ALL, *FAMILIES))
+    flag("--family NAME", f"streets as large as real ones: {', '.join(FAMILIES)}; or {ALL}; or "
+         f"{LOTS}, parking lots with trips off the lanes", choices=(ALL, *FAMILIES, LOTS))
     sub = verb("download", download, "download a public set of scenes; without arguments, list the "
                "sets", paths=False)
     sub.add_argument("set", nargs="?", help="name of a set, or owner/name of a dataset on the "
@@ -423,7 +423,11 @@ def generate_scenes(options: argparse.Namespace) -> int:
 
 def _generate_one(index: int, seed: int, wide: bool, family: str | None, out: Path) -> None:
     if family is not None:
-        scene = streets.street_scene(seed, index, wide, None if family == ALL else family)
+        scene = (
+            lots.lot_scene(seed, index, wide)
+            if family == LOTS
+            else streets.street_scene(seed, index, wide, None if family == ALL else family)
+        )
         _write(out / scene.name, json_bytes(scene))
         return
     tree = generate.generate_tree(seed, index, wide)

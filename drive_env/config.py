@@ -26,15 +26,21 @@ from puffervec.errors import ConfigError
 DEFAULT_SCENES = "generated"
 HELD_OUT_SCENES = "held-out"
 STREET_SCENES, HELD_OUT_STREETS = "streets", "held-out-streets"
+LOT_SCENES, HELD_OUT_LOTS = "lots", "held-out-lots"
 # The scenes that evaluate a run on generated scenes, by the name of the latter.
-EVALUATED_ON = {DEFAULT_SCENES: HELD_OUT_SCENES, STREET_SCENES: HELD_OUT_STREETS}
+EVALUATED_ON = {
+    DEFAULT_SCENES: HELD_OUT_SCENES,
+    STREET_SCENES: HELD_OUT_STREETS,
+    LOT_SCENES: HELD_OUT_LOTS,
+}
 # Pixels along a side of the raster: more than its channels, so that the two are not confused.
 LEAST_RASTER = 16
 # Bounds of the length of windows: two frames, and as many as a log may have.
 LEAST_WINDOW_S, MOST_WINDOW_S = 0.2, 1000.0
 SCENES_ALLOWED = (
     f'"{DEFAULT_SCENES}", "{DEFAULT_SCENES}:N" (N from 1 to 99999), "{HELD_OUT_SCENES}", the same '
-    f'with "{STREET_SCENES}" and "{HELD_OUT_STREETS}", a folder, a file or a list of them (.txt); '
+    f'with "{STREET_SCENES}" and "{HELD_OUT_STREETS}", or "{LOT_SCENES}" and "{HELD_OUT_LOTS}", a '
+    "folder, a file or a list of them (.txt); "
     "or several of these separated by commas, each with an optional =WEIGHT"
 )
 SPLITS = ("all", "train", "validation", "test")
@@ -379,9 +385,9 @@ class DriveConfig:
     """
     scenes: str = field(default=DEFAULT_SCENES, metadata={"python": True})
     """"generated": 200 generated scenes; "generated:N": N of them; "held-out": 100 others;
-    "streets", "streets:N" and "held-out-streets": the same with scenes as large as real ones; a
-    folder of scene files, a file, or a text file (.txt) that lists some; or several, as "A,B" or,
-    with weights, "A=3,B=1".
+    "streets", "streets:N" and "held-out-streets": the same with scenes as large as real ones;
+    "lots", "lots:N" and "held-out-lots": the same with parking lots; a folder of scene files, a
+    file, or a text file (.txt) that lists some; or several, as "A,B" or, with weights, "A=3,B=1".
     """
     split: Literal["all", "train", "validation", "test"] = field(
         default="all", metadata={"python": True}

@@ -22,13 +22,13 @@ from typing import Any
 
 from drive_env.config import (
     DEFAULT_SCENES,
-    HELD_OUT_SCENES,
-    HELD_OUT_STREETS,
+    EVALUATED_ON,
+    LOT_SCENES,
     SCENES_ALLOWED,
     STREET_SCENES,
     sets_of,
 )
-from drive_env.generate import generate, place, streets
+from drive_env.generate import generate, lots, place, streets
 from drive_env.scenes.arrow_log import is_log, log_digest, read_log
 from drive_env.scenes.check import unreadable
 from drive_env.scenes.compile import CompileSettings
@@ -62,7 +62,13 @@ FRESH_NS = 2_000_000_000
 MANY_FRESH = 32  # several threads read at least this many files
 MANY_UNKNOWN, PROBES = 1000, 256  # of more new files, this many are probed for a scene
 LIST = ".txt"  # suffix of lists of scenes
-_COUNTED = re.compile(r"(?:generated|streets):([1-9][0-9]{0,4})")
+_COUNT = re.compile(r"[1-9][0-9]{0,4}")
+# Of each kind of generated scenes the version, which is part of the cache key, and the generator.
+_GENERATORS: dict[str, tuple[int, Callable[[int, int, bool], Scene]]] = {
+    DEFAULT_SCENES: (generate.GENERATOR_VERSION, generate.generate_scene),
+    STREET_SCENES: (streets.STREETS_VERSION, streets.street_scene),
+    LOT_SCENES: (lots.LOTS_VERSION, lots.lot_scene),
+}
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 # A scene, one of a .pvs file with its settings, or why there is none
@@ -222,14 +228,14 @@ def id_of(name: str) -> str:
 
 def _items_of(name: str) -> tuple[list[Item], Path | None]:
     """Return the scenes of one set, and the path if it is a .pvs file."""
-    counted = _COUNTED.fullmatch(name)
-    if name in (DEFAULT_SCENES, STREET_SCENES) or counted:
-        count = int(counted[1]) if counted else generate.DEFAULT_COUNT
-        return generated_items(count, generate.DEFAULT_SEED, name.startswith(STREET_SCENES)), None
-    if name in (HELD_OUT_SCENES, HELD_OUT_STREETS):
-        return generated_items(
-            generate.HELD_OUT_COUNT, generate.HELD_OUT_SEED, name == HELD_OUT_STREETS, wide=True
-        ), None
+    kind, colon, number = name.partition(":")
+    if kind in EVALUATED_ON and (_COUNT.fullmatch(number) or not colon):
+        count = int(number) if number else generate.DEFAULT_COUNT
+        return generated_items(kind, count, generate.DEFAULT_SEED), None
+    for kind, held_out in EVALUATED_ON.items():
+        if name == held_out:
+            count, seed = generate.HELD_OUT_COUNT, generate.HELD_OUT_SEED
+            return generated_items(kind, count, seed, wide=True), None
     try:
         path = Path(name).expanduser()
         if path.is_dir():
@@ -283,11 +289,9 @@ def _listed_items(path: Path) -> list[Item]:
     return items
 
 
-def generated_items(count: int, seed: int, of_streets: bool, wide: bool = False) -> list[Item]:
-    """Return scenes of the generator."""
-    kind, version, make = DEFAULT_SCENES, generate.GENERATOR_VERSION, generate.generate_scene
-    if of_streets:
-        kind, version, make = STREET_SCENES, streets.STREETS_VERSION, streets.street_scene
+def generated_items(kind: str, count: int, seed: int, wide: bool = False) -> list[Item]:
+    """Return scenes of a generator, by the name of its scenes in the setting."""
+    version, make = _GENERATORS[kind]
     return [
         Item(
             f"{kind}-{seed}-{index}",

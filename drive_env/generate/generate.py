@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +54,7 @@ WIDE = Ranges(
 
 def generate_scene(seed: int, index: int, wide: bool = False) -> Scene:
     """Generate one scene and check it like one read from a file."""
-    tree = generate_tree(seed, index, wide)
-    return dataclasses.replace(scene_from_tree(tree, tree["name"], tree["name"]), generated=True)
+    return checked(generate_tree(seed, index, wide))
 
 
 def generate_tree(seed: int, index: int, wide: bool = False) -> dict[str, Any]:
@@ -67,24 +68,40 @@ def generate_tree(seed: int, index: int, wide: bool = False) -> dict[str, Any]:
     Raises:
         SceneError: seed or index is negative.
     """
+    key, ranges = key_of(seed, index, wide), WIDE if wide else NARROW
+    family = draw_family(np.random.Generator(np.random.PCG64(key)))
+    name = f"{'held' if wide else 'gen'}-{family}-{seed}-{index:04d}.json"
+    return plan_tree(
+        key, functools.partial(draw_layout, family=family, ranges=ranges), ranges, name
+    )
+
+
+def key_of(seed: int, index: int, wide: bool) -> list[int]:
+    """Return the seed of a scene's draws. Raises: SceneError: seed or index is negative."""
     if seed < 0 or index < 0:
         raise SceneError(f"seed {seed} and index {index} must be 0 or more")
-    ranges = WIDE if wide else NARROW
-    key = [SEED_VERSION, seed, index, int(wide)]
-    family = draw_family(np.random.Generator(np.random.PCG64(key)))
+    return [SEED_VERSION, seed, index, int(wide)]
+
+
+def plan_tree(
+    key: list[int], draw: Callable[[np.random.Generator], Layout], ranges: Ranges, name: str
+) -> dict[str, Any]:
+    """Draw layouts until one has room for enough cars, and return it with its traffic."""
     for attempt in range(ATTEMPTS):
         rng = np.random.Generator(np.random.PCG64([*key, attempt]))
-        layout = draw_layout(rng, family, ranges)
+        layout = draw(rng)
         cars = plan_cars(rng, layout, ranges)
         if (
             sum(car.turn != PARKED and car.first == 0 and not car.expert for car in cars)
             >= MIN_CARS
         ):
-            kind = "held" if wide else "gen"
-            return scene_tree(rng, layout, cars, f"{kind}-{layout.family}-{seed}-{index:04d}.json")
-    raise AssertionError(
-        f"no scene with {MIN_CARS} cars in {ATTEMPTS} attempts (seed {seed}, index {index})"
-    )
+            return scene_tree(rng, layout, cars, name)
+    raise AssertionError(f"{name}: no scene with {MIN_CARS} cars in {ATTEMPTS} attempts")
+
+
+def checked(tree: dict[str, Any]) -> Scene:
+    """Return a generated scene, checked like one read from a file."""
+    return dataclasses.replace(scene_from_tree(tree, tree["name"], tree["name"]), generated=True)
 
 
 def draw_family(rng: np.random.Generator) -> str:

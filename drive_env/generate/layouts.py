@@ -61,6 +61,7 @@ class Trip:
     shift_spans_m: Spans  # arc lengths between which the car may change lanes
     # Lateral offsets of the neighbouring lanes of the same direction, left positive
     shifts_m: tuple[float, ...]
+    pace: float = 1.0  # share of the speed that drivers aim for elsewhere
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def plan_car(
 ) -> Car | None:
     """Plan one moving car; None if every profile is blocked or it would hardly move."""
     length_m, width_m, height_m = draw_size(rng)
-    cruise_mps = rng.uniform(*ranges.speed_mps) * (1.0 if trip.major else 0.85)
+    cruise_mps = rng.uniform(*ranges.speed_mps) * (1.0 if trip.major else 0.85) * trip.pace
     # Well before the end, so that a slower driver can still reach the goal.
     last = int(rng.integers(*LAST_FRAMES))
     late = rng.random() < 0.04

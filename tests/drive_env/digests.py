@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from drive_env.generate import generate
+from drive_env.generate import generate, lots
 from drive_env.generate.families import FAMILIES, Draw
 from drive_env.generate.flow import Demand, draw_wishes
 from drive_env.generate.generate import generate_scene
-from drive_env.generate.layouts import draw_layout
+from drive_env.generate.layouts import Ranges, draw_layout
 from drive_env.generate.links import build
+from drive_env.generate.lots import draw_lot, lot_scene
 from drive_env.generate.place import place
 from drive_env.generate.streets import draw_lights, populate, street_scene
 from drive_env.scenes.json_scene import tree_of
@@ -33,10 +34,10 @@ from drive_env.scenes.windows import windows_of
 
 KEPT = Path(__file__).with_name("digests.json")
 # Scenes of drive_env/generate/generate.py; vehicles that drive_env/generate/place.py places on
-# their maps; windows of them (drive_env/scenes/windows.py). The other names are families of
-# streets.
-GENERATED, PLACED, WINDOWS = "generated", "placed", "windows"
-NAMES = (*FAMILIES, GENERATED, PLACED, WINDOWS)
+# their maps; windows of them (drive_env/scenes/windows.py); parking lots (generate/lots.py). The
+# other names are families of streets.
+GENERATED, PLACED, WINDOWS, LOTS = "generated", "placed", "windows", "lots"
+NAMES = (*FAMILIES, GENERATED, PLACED, WINDOWS, LOTS)
 SCENES, MORE = 2, 3  # per name, each with its own digest, or together; every other one is wide
 PER_KM, FRAMES = 25.0, 30  # vehicles, and frames of a window
 DRAWS = 100  # plans per family, or layouts
@@ -74,6 +75,11 @@ def drawn_of(name: str) -> list[Any]:
     if name in (PLACED, WINDOWS):
         return [digest_of(scene) for scene in scenes_of(name, SCENES, MORE)]
     rngs = [np.random.Generator(np.random.PCG64([9, number])) for number in range(DRAWS)]
+    ranges: tuple[Ranges, ...]
+    if name == LOTS:
+        ranges = (lots.NARROW, lots.WIDE)
+        layouts = [draw_lot(rng, ranges[number % 2]) for number, rng in enumerate(rngs)]
+        return [*layouts, *map(digest_of, scenes_of(name, SCENES, 4 * MORE))]
     if name == GENERATED:
         ranges = (generate.NARROW, generate.WIDE)
         kinds = tuple(generate.FAMILIES)
@@ -105,6 +111,8 @@ def scenes_of(name: str, first: int, count: int) -> list[Scene]:
     numbered = [(number, number % 2 == 1) for number in range(first, first + count)]
     if name in FAMILIES:
         return [street_scene(2, number, wide=wide, family=name) for number, wide in numbered]
+    if name == LOTS:
+        return [lot_scene(3, number, wide=wide) for number, wide in numbered]
     scenes = [generate_scene(3, number, wide=wide) for number, wide in numbered]
     if name == PLACED:
         return [place(scene, 5, first + number, PER_KM) for number, scene in enumerate(scenes)]
