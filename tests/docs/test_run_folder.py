@@ -92,6 +92,7 @@ def test_the_metrics_are_those_that_a_run_writes(
         "episode/return/*",
         "eval/*",
         *("losses/cloning", "losses/accuracy", "losses/kl_to_reference", "charts/kl_weight"),
+        "charts/reward_limit",
     }  # probe has one agent type; no evaluation while it trains; it learns by PPO alone
     assert never == gpu | hosts | missing
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (1, 2))

@@ -109,7 +109,9 @@ def test_a_sweep_searches_numbers_and_schedules() -> None:
 def test_updates_and_the_log_follow_it_and_so_does_a_resumed_run(small: Small) -> None:
     """The log has what the next update takes; points of lr are not annealed."""
     lr, entropy = [[0, 0.01], [400, 0.002]], [[0, 0.5], [200, 0.0], [200, 0.1]]
-    config = small(train={"lr": lr, "entropy_coef": entropy, "update_epochs": 1})
+    limit = [[0, 0.1], [400, 2.0]]
+    scheduled = {"lr": lr, "entropy_coef": entropy, "reward_limit": limit}
+    config = small(train={**scheduled, "update_epochs": 1})
     runs = []
     for stops in ((), (150,)):
         checkpoint = None
@@ -126,6 +128,9 @@ def test_updates_and_the_log_follow_it_and_so_does_a_resumed_run(small: Small) -
             )
             assert line["charts/entropy_coef"] == pytest.approx(
                 value_at(config.train.entropy_coef, int(line["step"]))
+            )
+            assert line["charts/reward_limit"] == pytest.approx(
+                value_at(config.train.reward_limit, int(line["step"]))
             )
         runs.append([weight.clone() for weight in trainer.policies["default"].parameters()])
     assert all(torch.equal(one, other) for one, other in zip(*runs, strict=True))

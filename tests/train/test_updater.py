@@ -147,6 +147,20 @@ def test_learning_rate_is_the_given_one() -> None:
     torch.testing.assert_close(weights(u), before, rtol=0, atol=0)
 
 
+def test_rewards_are_cut_to_the_limit() -> None:
+    """Compare an update with a limit to one from a storage with smaller rewards; 0 cuts nothing."""
+    weights_of = {}
+    for limit, rewards in ((0.0, 3.0), (0.5, 3.0), (0.0, 0.5)):
+        storage = filled_storage()
+        storage.rewards.copy_(storage.rewards.sign() * rewards)
+        u = updater(storage)
+        u.update(1e-2, reward_limit=limit)
+        assert storage.rewards.abs().max() == (limit or rewards)
+        weights_of[limit, rewards] = weights(u)
+    assert torch.equal(weights_of[0.5, 3.0], weights_of[0.0, 0.5])
+    assert not torch.equal(weights_of[0.0, 3.0], weights_of[0.0, 0.5])
+
+
 @pytest.mark.slow
 def test_bandit_is_learned(small: Small) -> None:
     """The probe pays action / 16: the best action is 4."""

@@ -181,6 +181,9 @@ class TrainSection:
     """
     scale_rewards: bool = False
     """Whether rewards are divided by the root mean square of discounted returns."""
+    reward_limit: Schedule = 0.0
+    """Largest magnitude of a reward that is learned from; larger ones are cut to it. A number, or
+    points [[agent-steps, limit], ...]; 0: no limit."""
     max_grad_norm: float = number(1.0, above=0)
     """Largest norm of the gradient; larger ones are scaled down to it."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
@@ -217,6 +220,7 @@ class TrainSection:
         schedules.check("train.lr", self.lr, zero=False)
         schedules.check("train.entropy_coef", self.entropy_coef, zero=True)
         schedules.check("train.kl_weight", self.kl_weight, zero=True)
+        schedules.check("train.reward_limit", self.reward_limit, zero=True)
         if self.kl_to == "latest":
             raise ConfigError(
                 "train.kl_to is latest: name a run, because a resumed run reads the reference again"

@@ -214,6 +214,7 @@ class Updater:
         stop: Callable[[], bool] = lambda: False,
         entropy_coef: float | None = None,
         kl_weight: float | None = None,
+        reward_limit: float = 0.0,
     ) -> UpdateResult:
         """Improve the policy with the rollout in the storage.
 
@@ -223,8 +224,11 @@ class Updater:
                 returns true on one rank, all stop.
             entropy_coef: The current value of the section's schedule.
             kl_weight: Likewise.
+            reward_limit: Likewise; rewards in the storage are cut to it in place. 0: no limit.
         """
         s, section = self.storage, self.section
+        if reward_limit:
+            s.rewards.clamp_(-reward_limit, reward_limit)
         self.optimizer.set_lr(lr)
         for name, value in zip(SCHEDULED, (entropy_coef, kl_weight), strict=True):
             if value is not None and name in self.scheduled:

@@ -182,6 +182,12 @@ KL_WEIGHT = _declare(
     "weight of the KL term in the next update; one metric per policy where they differ",
     _KL,
 )
+REWARD_LIMIT = _declare(
+    "charts/reward_limit",
+    "reward",
+    "largest magnitude of a reward in the next update; one metric per policy where they differ",
+    "with `train.reward_limit`",
+)
 OVERLAP = _declare(
     "charts/overlap",
     "ratio",

@@ -125,6 +125,7 @@ class Rates(NamedTuple):
     lr: float
     entropy_coef: float
     kl_weight: float
+    reward_limit: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,6 +208,7 @@ class Learner:
                 section.lr_at(agent_steps, used),
                 value_at(section.entropy_coef, agent_steps),
                 value_at(section.kl_weight, agent_steps),
+                value_at(section.reward_limit, agent_steps),
             )
             for name, section in self._sections.items()
         }
@@ -224,7 +226,7 @@ class Learner:
         rates, valid, finished = self.rates(agent_steps, self.ranks.broadcast_object(used)), 0, True
         for name, updater in self.updaters.items():
             own = rates[name]
-            result = updater.update(own.lr, stop, own.entropy_coef, own.kl_weight)
+            result = updater.update(own.lr, stop, own.entropy_coef, own.kl_weight, own.reward_limit)
             prefix = LOSSES if len(self.policies) == 1 else f"{LOSSES}{name}/"
             losses |= {prefix + key: value for key, value in result.losses.items()}
             valid, finished = valid + result.valid, finished and result.finished

@@ -366,11 +366,14 @@ class Trainer:
         """Return the metrics of scheduled settings, by policy if they differ."""
         rates = self.learner.rates(self.counters.agent_steps, self._used())
         found: dict[str, float] = {}
-        shown = [keys.LEARNING_RATE, keys.ENTROPY_COEF]
-        if any(updater.section.kl_to for updater in self.learner.updaters.values()):
-            shown.append(keys.KL_WEIGHT)
-        for index, key in enumerate(shown):
-            values = {f"{key}/{name}": own[index] for name, own in rates.items()}
+        sections = [updater.section for updater in self.learner.updaters.values()]
+        shown = {"lr": keys.LEARNING_RATE, "entropy_coef": keys.ENTROPY_COEF}
+        if any(section.kl_to for section in sections):
+            shown["kl_weight"] = keys.KL_WEIGHT
+        if any(section.reward_limit for section in sections):
+            shown["reward_limit"] = keys.REWARD_LIMIT
+        for field, key in shown.items():
+            values = {f"{key}/{name}": getattr(own, field) for name, own in rates.items()}
             found |= values if len(set(values.values())) > 1 else {key: next(iter(values.values()))}
         return found
 
