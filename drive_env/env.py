@@ -63,7 +63,7 @@ PRESET: dict[str, dict[str, Any]] = {
         "reward_limit": ((1e6, 1.5), (3e6, 5.0), (3e6, 0.0)),  # At last there is none.
         "minibatch_size": 4096,  # 512 samples, half of them in each thread of two.
         "microbatch_size": 256,
-        "lr": 2e-3,
+        "lr": 3e-3,
         "gamma": 0.97,
         "value_coef": 0.5,
         "entropy_coef": 0.005,
