@@ -71,7 +71,7 @@ def lot_scene(seed: int, index: int, wide: bool = False) -> Scene:
 
 @dataclass(frozen=True)
 class Lot:
-    """Measures of a car park, whose middle is the origin; the street is below it.
+    """Measures of a parking lot, whose middle is the origin; the street is below it.
 
     Attributes:
         half_m: Half the length of the rows, and half the depth of all rows and aisles.
@@ -112,7 +112,7 @@ class Lot:
 
 
 def draw_lot(rng: np.random.Generator, ranges: Ranges) -> Layout:
-    """Draw a car park with a street, trips and occupied stalls."""
+    """Draw a parking lot with a street, trips and occupied stalls."""
     lot = _draw_measures(rng, 5 if ranges is WIDE else 4)
     layout = Layout("lot")
     _add_street(layout, lot)
@@ -130,6 +130,7 @@ def draw_lot(rng: np.random.Generator, ranges: Ranges) -> Layout:
 
 
 def _draw_measures(rng: np.random.Generator, most: int) -> Lot:
+    """Draw the measures of a lot with fewer than `most` aisles."""
     aisle_m, cross_m = (float(rng.uniform(6.2, 8.0)) for _ in range(2))
     stall_m = float(rng.uniform(2.5, 2.9)), float(rng.uniform(4.9, 5.7))
     count = int(rng.integers(1, most))
@@ -168,31 +169,36 @@ def _add_street(layout: Layout, lot: Lot) -> None:
 
 
 def _add_kerbs(layout: Layout, lot: Lot, corner_m: float) -> None:
-    """Add the kerb around the car park, which turns into driveways and the street's near kerb."""
-    (half_x, half_y), cross_m = lot.half_m, lot.cross_m
-    right, top = half_x + cross_m, half_y
+    """Add the kerb around the lot, which turns into driveways and the street's near kerb."""
+    (half_x, half_y), cross_m, street_y = lot.half_m, lot.cross_m, lot.kerb_m
+    right = half_x + cross_m
     mouths = [
         (lot.columns_m[side] - cross_m / 2, lot.columns_m[side] + cross_m / 2)
         for side in lot.driveways
     ]
-    inner = [-half_y, lot.kerb_m]
 
     def mouth(x: float, way: int) -> list[tuple[float, float]]:
-        """Return the corner at a side of a driveway, from the car park to the street."""
-        y = max(min(inner[1] + corner_m, inner[0]), inner[1] + 0.1)
+        """Return one side of a driveway, from the lot around the corner to the left or right."""
+        y = min(street_y + corner_m, -half_y)
         bend = turn_curve(
             np.array([x, y]),
             np.array([0.0, -1.0]),
-            np.array([x + way * (y - inner[1]), inner[1]]),
+            np.array([x + way * (y - street_y), street_y]),
             np.array([float(way), 0.0]),
         )
-        return [(x, inner[0]), *map(tuple, bend.tolist())]
+        return [(x, -half_y), *map(tuple, bend.tolist())]
 
-    first, last = mouths[0][0], mouths[-1][1]
-    around = [*mouth(first, -1)[::-1], (-right, -half_y), (-right, top), (right, top)]
-    around += [(right, -half_y), *mouth(last, 1)]
-    outline = [(-STREET_M, lot.kerb_m), *around, (STREET_M, lot.kerb_m)]
-    layout.pieces.append(Piece(EDGE, BOUNDARY, _dense(outline[::-1])))
+    around = [
+        (-STREET_M, street_y),
+        *mouth(mouths[0][0], -1)[::-1],
+        (-right, -half_y),
+        (-right, half_y),
+        (right, half_y),
+        (right, -half_y),
+        *mouth(mouths[-1][1], 1),
+        (STREET_M, street_y),
+    ]
+    layout.pieces.append(Piece(EDGE, BOUNDARY, _dense(around[::-1])))
     if len(mouths) == 2:
         left, beyond = mouths[0][1], mouths[1][0]
         verge = [*mouth(left, 1), *mouth(beyond, -1)[::-1], (left, -half_y)]
@@ -277,7 +283,7 @@ class Leg:
 def _draw_trip(
     rng: np.random.Generator, lot: Lot, free: list[tuple[float, float, int, int]]
 ) -> Trip | None:
-    """Draw a trip along the street, into or out of the car park, or within it."""
+    """Draw a trip along the street, into or out of the lot, or within it; None if it is short."""
     kind = rng.choice(["street", "enter", "leave", "within"], p=[0.1, 0.3, 0.3, 0.3])
     if kind == "street":
         way = int(rng.choice([-1, 1]))
