@@ -63,8 +63,8 @@ MANY_FRESH = 32  # several threads read at least this many files
 MANY_UNKNOWN, PROBES = 1000, 256  # of more new files, this many are probed for a scene
 LIST = ".txt"  # suffix of lists of scenes
 _COUNT = re.compile(r"[1-9][0-9]{0,4}")
-# Of each kind of generated scenes the version, which is part of the cache key, and the generator.
-_GENERATORS: dict[str, tuple[int, Callable[[int, int, bool], Scene]]] = {
+# For each kind of generated scenes its version, which is part of the cache key, and its generator.
+GENERATORS: dict[str, tuple[int, Callable[[int, int, bool], Scene]]] = {
     DEFAULT_SCENES: (generate.GENERATOR_VERSION, generate.generate_scene),
     STREET_SCENES: (streets.STREETS_VERSION, streets.street_scene),
     LOT_SCENES: (lots.LOTS_VERSION, lots.lot_scene),
@@ -291,7 +291,7 @@ def _listed_items(path: Path) -> list[Item]:
 
 def generated_items(kind: str, count: int, seed: int, wide: bool = False) -> list[Item]:
     """Return scenes of a generator, by the name of its scenes in the setting."""
-    version, make = _GENERATORS[kind]
+    version, make = GENERATORS[kind]
     return [
         Item(
             f"{kind}-{seed}-{index}",

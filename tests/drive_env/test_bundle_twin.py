@@ -42,7 +42,7 @@ def cars(count: int, frames: int = 12) -> Scene:
         item = moving_object(rng, frames, 0.0, 0)
         item.valid[:], item.heading_rad[:], item.velocity_mps[:] = True, 0.0, (5.0, 0.0)
         item.position_m[:, 0], item.position_m[:, 1] = 0.5 * np.arange(frames), 100.0 * number
-        item.goal_m[:2] = 1000.0, 100.0 * number
+        item.goal_m[:2] = 400.0, 100.0 * number
         object.__setattr__(item, "expert", False)
         items.append(item)
     return Scene(f"{count} cars", "", frames, tuple(items), (), {}, {})

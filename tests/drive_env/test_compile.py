@@ -70,25 +70,6 @@ def test_objects_and_frames(tiny_tree: MakeTree, tmp_path: Path, index_twin: Mod
     assert list(objects["id"]) == [100, 101, 102]
 
 
-@pytest.mark.parametrize(("beside_m", "replaced"), [(10_800.0, True), (400.0, False)])
-def test_a_goal_far_from_everything_becomes_the_last_position(
-    tiny_tree: MakeTree, tmp_path: Path, beside_m: float, replaced: bool
-) -> None:
-    """Replace a goal kilometres away, of a car that leaves early; keep one within 500 m."""
-    tree = tiny_tree(frames=30, cars=2)
-    tree["objects"][1]["valid"][20:] = [False] * 10
-    tree["objects"][1]["goalPosition"]["y"] += beside_m
-    scene = scene_from_tree(tree, "t", "t")
-    compiled = compile_scene(scene, SETTINGS)
-    head, arrays = unpack(compiled, tmp_path)
-    goals = np.stack([arrays["objects"]["goal_x_m"], arrays["objects"]["goal_y_m"]], axis=-1)
-    expected = [item.goal_m[:2] for item in scene.objects]
-    expected[1] = scene.objects[1].position_m[19, :2] if replaced else expected[1]
-    origin = [head["origin_x"], head["origin_y"]]
-    np.testing.assert_allclose(goals + origin, expected, atol=1e-3)
-    assert compiled.moving_vehicles == 2
-
-
 def test_the_origin_is_the_mean_of_all_points(
     tiny_tree: MakeTree, tmp_path: Path, index_twin: ModuleType
 ) -> None:

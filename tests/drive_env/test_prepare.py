@@ -209,7 +209,7 @@ def test_generated_sets_are_found_by_name(cache: Path, monkeypatch: pytest.Monke
         asked.append((seed, index, wide))
         return original(seed, index % 2, wide)
 
-    monkeypatch.setattr(generate, "generate_scene", few)
+    monkeypatch.setitem(sources.GENERATORS, "generated", (generate.GENERATOR_VERSION, few))
     monkeypatch.setattr(generate, "DEFAULT_COUNT", 3)
     monkeypatch.setattr(generate, "HELD_OUT_COUNT", 2)
     assert len(prepare_scenes(DriveConfig()).scenes) == 3

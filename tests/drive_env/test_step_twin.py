@@ -546,7 +546,7 @@ def test_fast_cars_cannot_jump_over_an_edge(tmp_path: Path) -> None:
         (60.0, 0.0),
         0.0,
     )
-    car.goal_m[:] = 5000.0, 0.0, 0.0
+    car.goal_m[:] = 900.0, 0.0, 0.0
     car = dataclasses.replace(car, length_m=1.0, expert=False)
     fences = [
         Road("road_edge", 15, i, np.array([[25.0 + 40 * i, -9.0, 0.0], [25.0 + 40 * i, 9.0, 0.0]]))
