@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from drive_env.cli import main
 from drive_env.config import DriveConfig
 from drive_env.evaluate.baselines import baseline
 from drive_env.evaluate.evaluate import evaluate, held_out
@@ -53,6 +56,14 @@ def test_sets_are_found_by_name() -> None:
     with pytest.raises(SceneError, match="lots:0: no such folder or file"):
         sources_of("lots:0")
     assert held_out(DriveConfig(scenes="generated,lots:9=2")).scenes == "held-out,held-out-lots"
+
+
+def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Write two lots, as `puffer-scenes generate --family lots` does."""
+    assert main(["generate", "--out", str(tmp_path), "--count", "2", "--family", "lots"]) == 0
+    assert capsys.readouterr().out == f"2 scenes written to {tmp_path}\n"
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["gen-lot-1-0000.json", "gen-lot-1-0001.json"]
 
 
 @pytest.mark.slow
