@@ -71,8 +71,10 @@ docs/drive.md explains the other columns.
 
 ## Data and licence
 
-The driver was trained on generated scenes alone. No recorded data set was used, neither in training
-nor to choose this checkpoint, so its licence is that of the package, MIT.
+The driver was trained on generated scenes alone, so its licence is that of the package, MIT. No
+recorded data set was used in training or to choose among checkpoints. The settings of the preset
+and the kinds of generated scenes were also compared by scores on 38 scenes of the Waymo Open Motion
+Dataset.
 
 ## Limits
 
