@@ -276,7 +276,7 @@ def test_compiling_that_was_cut_off_goes_on(
             raise KeyboardInterrupt
         return original(seed, index, wide)
 
-    monkeypatch.setattr(generate, "generate_scene", breaking)
+    monkeypatch.setitem(sources.GENERATORS, "generated", (generate.GENERATOR_VERSION, breaking))
     with pytest.raises(KeyboardInterrupt):
         prepare_scenes(DriveConfig(scenes="generated:5"))
     assert loaded == [0, 1, 2, 3]
