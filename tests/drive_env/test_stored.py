@@ -16,6 +16,7 @@ import pytest
 
 from drive_env.scenes import open_scenes, write_scenes
 from drive_env.scenes.compile import CompileSettings, compile_scene, reindex
+from drive_env.scenes.goals import with_near_goals
 from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.reader import read_scene, scene_files
 from drive_env.scenes.schema import SEGMENT_TYPES, Control, LaneLinks, Road, Scene
@@ -28,7 +29,7 @@ from tests.twins.drive_lines import segment_distance
 
 def check_back(source: Scene, stored: StoredScene, bound_m: float = 0.1) -> Scene:
     """Read a scene back and compare it with its source."""
-    back = stored.scene()
+    back, source = stored.scene(), with_near_goals(source)
     kept = [item for item in source.objects if item.valid.any()]
     assert (back.name, back.scenario_id, back.frame_count) == (
         source.name,
