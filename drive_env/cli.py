@@ -23,7 +23,7 @@ from typing import Any
 import puffervec
 from drive_env import compare as comparison
 from drive_env.completion import candidates
-from drive_env.config import DriveConfig
+from drive_env.config import LOT_SCENES, DriveConfig
 from drive_env.convert import (
     FORMATS,
     Conversion,
@@ -61,7 +61,7 @@ from puffervec.workers.process.parallel import each_on_all_cores
 
 NAME = "puffer-scenes"
 SHOWN = 10  # Files named in a summary; --json names all.
-ALL, LOTS = "all", "lots"  # Values of --family besides its names.
+ALL = "all"
 LEAST = 8  # Fewest scenes per process: fewer do not pay for its start.
 COLUMNS = (
     "frames",
@@ -128,7 +128,8 @@ def parser() -> Parser:
          type=int, default=generate.DEFAULT_SEED)
     flag("--wide", "draw from the wider ranges of the held-out scenes")
     flag("--family NAME", f"streets as large as real ones: {', '.join(FAMILIES)}; or {ALL}; or "
-         f"{LOTS}, parking lots with trips off the lanes", choices=(ALL, *FAMILIES, LOTS))
+         f"{LOT_SCENES}, parking lots with trips off the lanes",
+         choices=(ALL, *FAMILIES, LOT_SCENES))
     sub = verb("download", download, "download a public set of scenes; without arguments, list the "
                "sets", paths=False)
     sub.add_argument("set", nargs="?", help="name of a set, or owner/name of a dataset on the "
@@ -425,7 +426,7 @@ def _generate_one(index: int, seed: int, wide: bool, family: str | None, out: Pa
     if family is not None:
         scene = (
             lots.lot_scene(seed, index, wide)
-            if family == LOTS
+            if family == LOT_SCENES
             else streets.street_scene(seed, index, wide, None if family == ALL else family)
         )
         _write(out / scene.name, json_bytes(scene))
