@@ -7,7 +7,8 @@ the settings that it depends on. It is verified before use; a damaged one is com
 JSON file next to it lists the files that were left out.
 
 Large sets are compiled in parts. Each part is kept in the cache as a separate set until the whole
-is complete, so that interrupted compiling continues where it stopped.
+is complete, so that interrupted compiling continues where it stopped, and that processes which
+prepare the same set at the same time share the work.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import random
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -311,8 +313,10 @@ def compile_into(
     try:
         missing = [part for part in parts if load_cached(part.path) is None]
         left = sum(len(part.items) for part in missing)
+        # In random order, in which other processes are seldom at the same part.
+        random.shuffle(missing)
         compiled = each_on_all_cores(
-            functools.partial(compile_part, settings=settings, frames=frames),
+            functools.partial(compile_missing, whole=path, settings=settings, frames=frames),
             missing,
             LEAST_PARTS,
             chunk=1,
@@ -321,14 +325,14 @@ def compile_into(
             for count in compiled:
                 advance(count)
         join_parts(path, name, parts, len(sources), settings)
-        for part in parts:
-            if not part.whole:
-                part.path.unlink(missing_ok=True)
-                notes_path(part.path).unlink(missing_ok=True)
     except (OSError, SceneError):
         # Another process may have made the same set, and removed the parts that both used.
         if load_cached(path) is None:
             raise
+    for part in parts:
+        if not part.whole:
+            part.path.unlink(missing_ok=True)
+            notes_path(part.path).unlink(missing_ok=True)
     prepared = load_cached(path)
     if prepared is None:
         raise SceneError(
@@ -355,6 +359,21 @@ def parts_of(
         Part(n, items, set_path([path.stem, [item.identity for item in items]], settings, frames))
         for n, items in pieces
     ]
+
+
+def compile_missing(part: Part, whole: Path, settings: CompileSettings, frames: int = 0) -> int:
+    """Compile a part unless another process has, or has finished the whole set.
+
+    Args:
+        part, settings, frames: as for `compile_part`.
+        whole: path of the set that the part belongs to.
+
+    Returns:
+        The number of scenes, as `compile_part` does.
+    """
+    if load_cached(part.path) is not None or load_cached(whole) is not None:
+        return len(part.items)
+    return compile_part(part, settings, frames)
 
 
 def compile_part(part: Part, settings: CompileSettings, frames: int = 0) -> int:

@@ -277,6 +277,7 @@ def test_compiling_that_was_cut_off_goes_on(
         return original(seed, index, wide)
 
     monkeypatch.setitem(sources.GENERATORS, "generated", (generate.GENERATOR_VERSION, breaking))
+    monkeypatch.setattr("random.shuffle", lambda parts: None)
     with pytest.raises(KeyboardInterrupt):
         prepare_scenes(DriveConfig(scenes="generated:5"))
     assert loaded == [0, 1, 2, 3]
@@ -300,6 +301,29 @@ def test_sets_with_the_same_scenes_are_compiled_at_the_same_time(
 
     monkeypatch.setattr(prepare, "join_parts", join_after_another)
     assert prepare_scenes(DriveConfig(scenes=str(folder))).scenes.names == ["a.json", "b.json"]
+
+
+@pytest.mark.slow
+def test_processes_that_need_the_same_set_share_its_parts(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one compiles its first part, another compiles all others and ends."""
+    monkeypatch.setattr(prepare, "PART", 1)
+    config = DriveConfig(scenes="generated:5")
+    compiled: list[Path] = []
+    original = prepare.compile_part
+
+    def compile_beside_another(part: prepare.Part, *rest: Any) -> int:
+        compiled.append(part.path)
+        count = original(part, *rest)
+        if len(compiled) == 1:
+            prepare_scenes(config)
+        return count
+
+    monkeypatch.setattr(prepare, "compile_part", compile_beside_another)
+    prepared = prepare_scenes(config)
+    assert len(prepared.scenes) == len(compiled) == len(set(compiled)) == 5
+    assert sorted(path.suffix for path in prepared.path.parent.iterdir()) == [".json", ".pvset"]
 
 
 def test_parts_without_a_usable_scene(
