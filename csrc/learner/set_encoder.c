@@ -7,7 +7,6 @@
 #include "learner/lanes.h"
 
 #define H PV_SET_HIDDEN
-#define C PV_SET_WIDTH
 #define BLOCK 4                    // objects processed together: each loaded weight is used 4 times
 #define TILE (LANES == 16 ? 4 : 2) // vectors of outputs whose sums fit the registers
 #define NOBODY 255
@@ -66,23 +65,25 @@ LANES_INLINE void hidden_block(const float* first,
     }
 }
 
-// Folds TILE vectors of the outputs of BLOCK objects, from column c on, into the running maximum of
-// one row.
+// Folds `vectors` vectors of the outputs of BLOCK objects, from column c on, into the running
+// maximum of one row. At most TILE.
 LANES_INLINE void fold_tile(float hidden[BLOCK][H],
                             const int32_t numbers[BLOCK],
                             const float* second,
+                            uint32_t width,
+                            uint32_t vectors,
                             uint32_t c,
                             float* best,
                             int32_t* winner) {
     lanes_floats sums[BLOCK][TILE] = {0};
     for (uint32_t i = 0; i < H; i++) {
-        for (uint32_t v = 0; v < TILE; v++) {
-            lanes_floats weight = load(second + i * C + c + v * LANES);
+        for (uint32_t v = 0; v < vectors; v++) {
+            lanes_floats weight = load(second + i * width + c + v * LANES);
             for (uint32_t o = 0; o < BLOCK; o++)
                 sums[o][v] += hidden[o][i] * weight;
         }
     }
-    for (uint32_t v = 0; v < TILE; v++) {
+    for (uint32_t v = 0; v < vectors; v++) {
         const uint32_t at = c + v * LANES;
         lanes_floats top = load(best + at);
         lanes_ints who = *(const lanes_ints*)(const void*)(winner + at);
@@ -100,10 +101,12 @@ LANES_INLINE void fold_tile(float hidden[BLOCK][H],
 LANES_INLINE void fold(float hidden[BLOCK][H],
                        const int32_t numbers[BLOCK],
                        const float* second,
+                       uint32_t width,
                        float* best,
                        int32_t* winner) {
-    for (uint32_t c = 0; c < C; c += TILE * LANES)
-        fold_tile(hidden, numbers, second, c, best, winner);
+    const uint32_t vectors = width < TILE * LANES ? width / LANES : TILE;
+    for (uint32_t c = 0; c < width; c += vectors * LANES)
+        fold_tile(hidden, numbers, second, width, vectors, c, best, winner);
 }
 
 // Turns (rows, columns) into (columns, rows).
@@ -114,20 +117,19 @@ LANES_INLINE void transpose(const float* from, uint32_t rows, uint32_t columns, 
     }
 }
 
-LANES_INLINE void encode(const pv_set_field* field,
-                         uint64_t rows,
-                         float* out,
-                         uint64_t out_stride) {
-    float first[(PV_SET_MOST_FEATURES + 1) * H], second[H * C];
+// The caller's `width` is a constant: the loops over the outputs have a fixed length.
+LANES_INLINE void encode(
+    const pv_set_field* field, uint32_t width, uint64_t rows, float* out, uint64_t out_stride) {
+    float first[(PV_SET_MOST_FEATURES + 1) * H], second[H * PV_SET_WIDE];
     float hidden[BLOCK][H] __attribute__((aligned(64))) = {{0}};
     float objects[BLOCK][PV_SET_MOST_FEATURES + 1] = {{0}};
     transpose(field->first, H, field->features + 1, first);
-    transpose(field->second, C, H, second);
+    transpose(field->second, width, H, second);
     for (uint64_t row = 0; row < rows; row++) {
-        float best[C] = {0};
-        int32_t winner[C], numbers[BLOCK] = {0};
+        float best[PV_SET_WIDE] = {0};
+        int32_t winner[PV_SET_WIDE], numbers[BLOCK] = {0};
         uint32_t held = 0;
-        for (uint32_t c = 0; c < C; c++)
+        for (uint32_t c = 0; c < width; c++)
             winner[c] = NOBODY;
         for (uint32_t j = 0; j < field->objects; j++) {
             if (!read_object(field, row, j, objects[held]))
@@ -135,24 +137,25 @@ LANES_INLINE void encode(const pv_set_field* field,
             numbers[held++] = (int32_t)j;
             if (held == BLOCK) {
                 hidden_block(first, field->features, objects, hidden);
-                fold(hidden, numbers, second, best, winner);
+                fold(hidden, numbers, second, width, best, winner);
                 held = 0;
             }
         }
         if (held) { // the rest of the block is set to zeros, which never win
             hidden_block(first, field->features, objects, hidden);
             memset(hidden[held], 0, (BLOCK - held) * sizeof hidden[0]);
-            fold(hidden, numbers, second, best, winner);
+            fold(hidden, numbers, second, width, best, winner);
         }
-        memcpy(out + row * out_stride, best, sizeof best);
+        memcpy(out + row * out_stride, best, width * sizeof *best);
         if (!field->winners)
             continue;
-        for (uint32_t c = 0; c < C; c++)
-            field->winners[row * C + c] = (uint8_t)winner[c];
+        for (uint32_t c = 0; c < width; c++)
+            field->winners[row * width + c] = (uint8_t)winner[c];
     }
 }
 
 LANES_INLINE void encode_grad(const pv_set_field* field,
+                              uint32_t width,
                               uint64_t rows,
                               const float* out_grad,
                               uint64_t out_stride) {
@@ -162,11 +165,11 @@ LANES_INLINE void encode_grad(const pv_set_field* field,
     const uint32_t features = field->features;
     float* second_grad = field->second_grad;
     transpose(field->first, H, features + 1, first);
-    memset(second_grad, 0, C * H * sizeof *second_grad);
+    memset(second_grad, 0, width * H * sizeof *second_grad);
     for (uint64_t row = 0; row < rows; row++) {
         uint64_t known = 0; // bit j: object j won an output, and hidden[j] has its hidden layer
-        for (uint32_t c = 0; c < C; c++) {
-            const uint32_t j = field->winners[row * C + c];
+        for (uint32_t c = 0; c < width; c++) {
+            const uint32_t j = field->winners[row * width + c];
             const float grad = out_grad[row * out_stride + c];
             if (j == NOBODY)
                 continue;
@@ -201,34 +204,45 @@ LANES_INLINE void encode_grad(const pv_set_field* field,
 }
 
 LANES_KERNEL
-void AT_WIDTH(pv_set_encode)(const pv_set_field* fields,
-                             uint32_t count,
-                             uint64_t rows,
-                             float* out) {
-    for (uint32_t f = 0; f < count; f++)
-        encode(&fields[f], rows, out + (uint64_t)f * C, (uint64_t)count * C);
+void AT_WIDTH(pv_set_encode)(
+    const pv_set_field* fields, uint32_t count, uint32_t width, uint64_t rows, float* out) {
+    for (uint32_t f = 0; f < count; f++) {
+        float* to = out + (uint64_t)f * width;
+        if (width == PV_SET_NARROW)
+            encode(&fields[f], PV_SET_NARROW, rows, to, (uint64_t)count * PV_SET_NARROW);
+        else
+            encode(&fields[f], PV_SET_WIDE, rows, to, (uint64_t)count * PV_SET_WIDE);
+    }
 }
 
 LANES_KERNEL
 void AT_WIDTH(pv_set_encode_grad)(const pv_set_field* fields,
                                   uint32_t count,
+                                  uint32_t width,
                                   uint64_t rows,
                                   const float* out_grad) {
-    for (uint32_t f = 0; f < count; f++)
-        encode_grad(&fields[f], rows, out_grad + (uint64_t)f * C, (uint64_t)count * C);
+    for (uint32_t f = 0; f < count; f++) {
+        const float* from = out_grad + (uint64_t)f * width;
+        if (width == PV_SET_NARROW)
+            encode_grad(&fields[f], PV_SET_NARROW, rows, from, (uint64_t)count * PV_SET_NARROW);
+        else
+            encode_grad(&fields[f], PV_SET_WIDE, rows, from, (uint64_t)count * PV_SET_WIDE);
+    }
 }
 
 #if !defined(WIDE)
 
-void pv_set_encode(const pv_set_field* fields, uint32_t count, uint64_t rows, float* out) {
-    LANES_CHOOSE(pv_set_encode)(fields, count, rows, out);
+void pv_set_encode(
+    const pv_set_field* fields, uint32_t count, uint32_t width, uint64_t rows, float* out) {
+    LANES_CHOOSE(pv_set_encode)(fields, count, width, rows, out);
 }
 
 void pv_set_encode_grad(const pv_set_field* fields,
                         uint32_t count,
+                        uint32_t width,
                         uint64_t rows,
                         const float* out_grad) {
-    LANES_CHOOSE(pv_set_encode_grad)(fields, count, rows, out_grad);
+    LANES_CHOOSE(pv_set_encode_grad)(fields, count, width, rows, out_grad);
 }
 
 #endif

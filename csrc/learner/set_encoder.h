@@ -21,7 +21,8 @@
 #define PV_SET_MOST_OBJECTS 64
 #define PV_SET_MOST_FEATURES 31
 #define PV_SET_HIDDEN 32 // H
-#define PV_SET_WIDTH 64  // C
+#define PV_SET_NARROW 32 // C: either this
+#define PV_SET_WIDE 64   // or this, the same for all fields of a call
 
 // One field of the rows, its encoder, and what a call writes for them.
 typedef struct pv_set_field {
@@ -37,10 +38,12 @@ typedef struct pv_set_field {
 } pv_set_field;
 
 // Encodes the fields of some rows. Writes out (rows, fields, C), and the winners.
-void pv_set_encode(const pv_set_field* fields, uint32_t count, uint64_t rows, float* out);
+void pv_set_encode(
+    const pv_set_field* fields, uint32_t count, uint32_t width, uint64_t rows, float* out);
 // Writes the gradients of the weights. out_grad: (rows, fields, C).
 void pv_set_encode_grad(const pv_set_field* fields,
                         uint32_t count,
+                        uint32_t width,
                         uint64_t rows,
                         const float* out_grad);
 /* [/cffi] */

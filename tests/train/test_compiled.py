@@ -19,7 +19,7 @@ from puffervec.train.learn.compiled import CompiledLoss
 from puffervec.train.learn.ppo_loss import ppo_loss
 from puffervec.train.learn.samples import Batch, samples_of
 from puffervec.train.learn.updater import Updater
-from puffervec.train.policies.object_set import HIDDEN, WIDTH, encode_set
+from puffervec.train.policies.object_set import HIDDEN, WIDE, encode_set
 from puffervec.train.policies.registry import build_policy
 
 pytestmark = [  # What torch's own modules warn of.
@@ -95,7 +95,7 @@ def test_sizes_and_threads_share_one_compilation(small: Small) -> None:
 def test_the_set_encoders_kernel_is_one_operation() -> None:
     r = torch.Generator().manual_seed(1)
     first, second = (
-        torch.randn(shape, generator=r).requires_grad_() for shape in ((HIDDEN, 8), (WIDTH, HIDDEN))
+        torch.randn(shape, generator=r).requires_grad_() for shape in ((HIDDEN, 8), (WIDE, HIDDEN))
     )
     encode = torch.compile(encode_set, backend="aot_eager", dynamic=True, fullgraph=True)
     for rows in (5, 9):
@@ -109,7 +109,7 @@ def test_the_set_encoders_kernel_is_one_operation() -> None:
             torch.testing.assert_close(a, b)
     ops = torch.ops.puffervec
     winners = ops.encode_set(objects, first, second)[1]
-    grad = torch.ones(9, WIDTH)
+    grad = torch.ones(9, WIDE)
     tests = ("test_schema", "test_faketensor")
     library.opcheck(ops.encode_set.default, (objects, first, second), test_utils=tests)
     library.opcheck(

@@ -8,7 +8,8 @@ import torch
 from puffervec.train.policies import object_set
 from puffervec.train.policies.object_set import (
     HIDDEN,
-    WIDTH,
+    NARROW,
+    WIDE,
     encode_set,
     encode_set_plain,
     encode_sets,
@@ -17,7 +18,7 @@ from puffervec.train.policies.object_set import (
 
 
 def weights(
-    features: int, hidden: int = HIDDEN, width: int = WIDTH
+    features: int, hidden: int = HIDDEN, width: int = WIDE
 ) -> tuple[torch.Tensor, torch.Tensor]:
     r = torch.Generator().manual_seed(1)
     return (
@@ -34,13 +35,16 @@ def objects(*shape: int) -> torch.Tensor:
     return x
 
 
+@pytest.mark.parametrize("width", [NARROW, WIDE])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(7, 5, 3), (1, 1, 1), (33, 64, 31), (2, 9, 6, 7), (3, 4)])
-def test_kernel_equals_the_plain_form(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+def test_kernel_equals_the_plain_form(
+    width: int, dtype: torch.dtype, shape: tuple[int, ...]
+) -> None:
     x = objects(*shape).to(dtype)
-    fused, plain = weights(shape[-1]), weights(shape[-1])
+    fused, plain = weights(shape[-1], width=width), weights(shape[-1], width=width)
     out, expected = encode_set(x, *fused), encode_set_plain(x, *plain)
-    assert out.shape == (*shape[:-2], WIDTH) and "Fused" in type(out.grad_fn).__name__ + str(
+    assert out.shape == (*shape[:-2], width) and "Fused" in type(out.grad_fn).__name__ + str(
         out.grad_fn.next_functions
     )
     torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4)
@@ -71,10 +75,10 @@ def test_rows_of_any_data_type_take_the_kernel(
     assert first.grad is not None and bool(first.grad.any())
 
 
-@pytest.mark.parametrize("widest", [WIDTH, 16])
-def test_fields_in_one_call_are_those_of_separate_calls(widest: int) -> None:
+@pytest.mark.parametrize(("width", "other"), [(WIDE, WIDE), (NARROW, NARROW), (WIDE, 16)])
+def test_fields_in_one_call_are_those_of_separate_calls(width: int, other: int) -> None:
     """Also where one of them has a width that only the plain form supports."""
-    shapes, widths = ((4, 3), (1, 9), (16, 2)), (WIDTH, widest, WIDTH)
+    shapes, widths = ((4, 3), (1, 9), (16, 2)), (width, other, width)
     wide = objects(5, sum(n * k for n, k in shapes))
     parts = [
         part.view(5, *shape)
@@ -100,6 +104,15 @@ def test_fields_in_one_call_are_those_of_separate_calls(widest: int) -> None:
             torch.testing.assert_close(got.grad, want.grad, rtol=1e-5, atol=1e-5)
 
 
+def test_fields_of_different_widths() -> None:
+    """The kernel encodes those that are as wide as the first one."""
+    parts = [objects(5, 4, 3), objects(5, 2, 3)]
+    both = [weights(3, width=width) for width in (NARROW, WIDE)]
+    outs = encode_sets(parts, [w[0] for w in both], [w[1] for w in both], [1.0, 1.0])
+    for part, own, out in zip(parts, both, outs, strict=True):
+        torch.testing.assert_close(out, encode_set_plain(part, *own), rtol=1e-4, atol=1e-4)
+
+
 def test_no_fields_at_all() -> None:
     assert encode_sets([], [], [], []) == []
 
@@ -115,7 +128,7 @@ def test_a_slice_of_a_wide_row() -> None:
 
 def test_no_rows_and_no_gradient() -> None:
     first, second = weights(3)
-    assert encode_set(objects(0, 4, 3), first, second).shape == (0, WIDTH)
+    assert encode_set(objects(0, 4, 3), first, second).shape == (0, WIDE)
     with torch.no_grad():
         out = encode_set(objects(5, 4, 3), first, second)
     assert not out.requires_grad
@@ -128,7 +141,7 @@ def test_other_widths_take_the_plain_form(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(object_set._Fused, "apply", None)  # Calling it would fail.
     first, second = weights(3, hidden=8, width=16)
     assert encode_set(objects(5, 4, 3), first, second).shape == (5, 16)
-    assert encode_set(objects(5, 4, 3).requires_grad_(), *weights(3)).shape == (5, WIDTH)
+    assert encode_set(objects(5, 4, 3).requires_grad_(), *weights(3)).shape == (5, WIDE)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])

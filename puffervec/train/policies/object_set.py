@@ -20,8 +20,8 @@ field, so that they lie in -1..1, as floats do by convention; 0 stays 0, and an 
 empty.
 
 On a CPU a fused C kernel encodes the sets (csrc/learner/set_encoder.h: 15 to 20 times faster than
-torch operations, forward and backward). Other devices, and widths that the kernel does not support,
-use the plain torch form, which exports also hold. `torch.compile` treats the kernel as one opaque
+torch operations, forward and backward). Other devices, and widths besides 32 and 64, use the plain
+torch form, which exports also hold. `torch.compile` treats the kernel as one opaque
 operation, `puffervec::encode_set`. Path stop 7.
 """
 
@@ -46,7 +46,8 @@ from puffervec.train.policies.leaves import ROW, Observations
 from puffervec.train.policies.mlp import NetworkPolicy, linear, mlp
 from puffervec.train.policies.whole import is_kept_whole, is_traced
 
-HIDDEN, WIDTH = int(lib.PV_SET_HIDDEN), int(lib.PV_SET_WIDTH)
+HIDDEN = int(lib.PV_SET_HIDDEN)
+NARROW, WIDE = WIDTHS = int(lib.PV_SET_NARROW), int(lib.PV_SET_WIDE)
 MOST_OBJECTS, MOST_FEATURES = int(lib.PV_SET_MOST_OBJECTS), int(lib.PV_SET_MOST_FEATURES)
 _DTYPES = (torch.float32, torch.bfloat16)
 
@@ -74,12 +75,14 @@ def encode_sets(
 ) -> list[Tensor]:
     """Do what `encode_set` does for several fields of the same rows, in one call of the kernel.
 
+    Fields that are not as wide as the first one take the plain form.
+
     Each call takes time in Python, for which threads take turns: with a call per field two threads
     are no faster than one (drive, 512 rows: 4.5 ms, in one call 2.9 ms; AMD EPYC).
     """
     numbers = [_numbers(*each) for each in zip(objects, firsts, factors, strict=True)]
     sets = list(zip(numbers, firsts, seconds, strict=True))
-    fits = [_fits_kernel(*each) for each in sets]
+    fits = [_fits_kernel(*each) and len(each[2]) == len(seconds[0]) for each in sets]
     encoded = iter(_encode_fused([each for each, fit in zip(sets, fits, strict=True) if fit]))
     return [
         next(encoded) if fit else encode_set_plain(*each)
@@ -95,7 +98,7 @@ def _encode_fused(sets: Sequence[tuple[Tensor, Tensor, Tensor]]) -> list[Tensor]
         return [_encode_op(*each)[0] for each in sets]
     tensors = itertools.chain.from_iterable(zip(*sets, strict=True))
     out: Tensor = _Fused.apply(len(sets), *tensors)  # type: ignore[no-untyped-call]
-    return list(torch.split(out, WIDTH, dim=-1))
+    return list(torch.split(out, len(sets[0][2]), dim=-1))
 
 
 def _numbers(objects: Tensor, first: Tensor, factor: float) -> Tensor:
@@ -152,7 +155,7 @@ def _fits_kernel(objects: Tensor, first: Tensor, second: Tensor) -> bool:
         and objects.dtype in _DTYPES
         and first.dtype == second.dtype == torch.float32
         and first.shape[0] == HIDDEN
-        and second.shape[0] == WIDTH
+        and second.shape[0] in WIDTHS
         and 0 < n <= MOST_OBJECTS
         and k <= MOST_FEATURES
         and not objects.requires_grad
@@ -219,11 +222,11 @@ def _encode(
         winners: (fields, rows, width) uint8 or None.
     """
     fields, rows, alive = _describe_all(objects, firsts, seconds, winners)
-    count = len(objects)
-    out = torch.empty(rows, count * WIDTH)
-    lib.pv_set_encode(fields, count, rows, _floats(out))
+    count, width = len(objects), len(seconds[0])
+    out = torch.empty(rows, count * width)
+    lib.pv_set_encode(fields, count, width, rows, _floats(out))
     del alive
-    return out.view(*objects[0].shape[:-2], count * WIDTH)
+    return out.view(*objects[0].shape[:-2], count * width)
 
 
 def encoder_into(
@@ -240,7 +243,8 @@ def encoder_into(
     field = ffi.new("pv_set_field*")
     alive = _describe(field, objects, first, second, winners)
     _refuse_copies(alive, (objects, first, second))
-    return functools.partial(lib.pv_set_encode, field, 1, len(objects), _floats(out))
+    size = len(second), len(objects)
+    return functools.partial(lib.pv_set_encode, field, 1, *size, _floats(out))
 
 
 def _refuse_copies(alive: Sequence[Tensor], given: Sequence[Tensor]) -> None:
@@ -267,7 +271,7 @@ def _encode_grad(
     for f in range(count):
         fields[f].first_grad, fields[f].second_grad = _floats(grads[f]), _floats(grads[count + f])
     out_grad = grad.to(torch.float32).contiguous()
-    lib.pv_set_encode_grad(fields, count, rows, _floats(out_grad))
+    lib.pv_set_encode_grad(fields, count, len(seconds[0]), rows, _floats(out_grad))
     del alive
     return grads[:count], grads[count:]
 
@@ -294,7 +298,8 @@ def encoder_grad_into(
     alive = _describe(field, objects, first, second, winners)
     _refuse_copies(alive, (objects, first, second))
     field.first_grad, field.second_grad = _floats(grads[0]), _floats(grads[1])
-    return functools.partial(lib.pv_set_encode_grad, field, 1, len(objects), _floats(grad))
+    size = len(second), len(objects)
+    return functools.partial(lib.pv_set_encode_grad, field, 1, *size, _floats(grad))
 
 
 def _flat(objects: Tensor) -> Tensor:
@@ -308,8 +313,8 @@ def _flat(objects: Tensor) -> Tensor:
     )
 
 
-def _winners(objects: Tensor, fields: int = 1) -> Tensor:
-    return torch.empty(fields, math.prod(objects.shape[:-2]), WIDTH, dtype=torch.uint8)
+def _winners(objects: Tensor, width: int, fields: int = 1) -> Tensor:
+    return torch.empty(fields, math.prod(objects.shape[:-2]), width, dtype=torch.uint8)
 
 
 class _Fused(torch.autograd.Function):
@@ -325,7 +330,7 @@ class _Fused(torch.autograd.Function):
         objects, firsts, seconds = _thirds(tensors)
         winners = None
         if any(ctx.needs_input_grad):
-            winners = _winners(objects[0], count)
+            winners = _winners(objects[0], len(seconds[0]), count)
             ctx.save_for_backward(*tensors, winners)
         return _encode(objects, firsts, seconds, winners)
 
@@ -347,15 +352,15 @@ def _thirds(tensors: Sequence[Tensor]) -> tuple[Sequence[Tensor], ...]:
 
 @library.custom_op("puffervec::encode_set", mutates_args=())
 def _encode_op(objects: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    winners = _winners(objects)
+    winners = _winners(objects, len(second))
     return _encode([objects], [first], [second], winners), winners[0]
 
 
 @_encode_op.register_fake
 def _(objects: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     return (
-        objects.new_empty(*objects.shape[:-2], WIDTH, dtype=torch.float32),
-        _winners(objects)[0],
+        objects.new_empty(*objects.shape[:-2], len(second), dtype=torch.float32),
+        _winners(objects, len(second))[0],
     )
 
 

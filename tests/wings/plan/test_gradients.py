@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from puffervec.train.policies.object_set import HIDDEN, WIDTH, encode_set
+from puffervec.train.policies.object_set import HIDDEN, WIDE, encode_set
 from puffervec.train.policies.whole import keep_whole
 from tests.wings.plan import graphs
 from tests.wings.plan.memory import allocations
@@ -52,7 +52,7 @@ def sets_grad(grad: Tensor, objects: Tensor, first: Tensor, second: Tensor) -> A
     return torch.ops.puffervec.encode_set_grad(grad, objects, first, second, winners)
 
 
-SETS = draw(5, 3, 4), draw(HIDDEN, 5), draw(WIDTH, HIDDEN)
+SETS = draw(5, 3, 4), draw(HIDDEN, 5), draw(WIDE, HIDDEN)
 CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "convolution": (
         lambda g, x, w: back(g, x, w, [True] * 3),
@@ -87,7 +87,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
         lambda x, first, second: sets(x.transpose(1, 2), first, second),
         (draw(5, 4, 3), *SETS[1:]),
     ),
-    "sets, backward": (sets_grad, (draw(5, WIDTH), *SETS)),
+    "sets, backward": (sets_grad, (draw(5, WIDE), *SETS)),
 }
 
 
