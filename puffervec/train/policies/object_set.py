@@ -28,7 +28,6 @@ operation, `puffervec::encode_set`. Path stop 7.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -82,7 +81,7 @@ def encode_sets(
     """
     numbers = [_numbers(*each) for each in zip(objects, firsts, factors, strict=True)]
     sets = list(zip(numbers, firsts, seconds, strict=True))
-    fits = [_fits_kernel(*each) and len(each[2]) == len(seconds[0]) for each in sets]
+    fits = [_fits_kernel(*each) and each[2].shape[0] == seconds[0].shape[0] for each in sets]
     encoded = iter(_encode_fused([each for each, fit in zip(sets, fits, strict=True) if fit]))
     return [
         next(encoded) if fit else encode_set_plain(*each)
@@ -96,9 +95,13 @@ def _encode_fused(sets: Sequence[tuple[Tensor, Tensor, Tensor]]) -> list[Tensor]
         return []
     if is_traced():
         return [_encode_op(*each)[0] for each in sets]
-    tensors = itertools.chain.from_iterable(zip(*sets, strict=True))
-    out: Tensor = _Fused.apply(len(sets), *tensors)  # type: ignore[no-untyped-call]
-    return list(torch.split(out, len(sets[0][2]), dim=-1))
+    objects, firsts, seconds = zip(*sets, strict=True)
+    out: Tensor = (
+        _Fused.apply(len(sets), *objects, *firsts, *seconds)  # type: ignore[no-untyped-call]
+        if torch.is_grad_enabled()
+        else _encode(objects, firsts, seconds, None)
+    )
+    return list(torch.split(out, len(seconds[0]), dim=-1))
 
 
 def _numbers(objects: Tensor, first: Tensor, factor: float) -> Tensor:
