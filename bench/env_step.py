@@ -75,8 +75,8 @@ class Result:
 def _real_scene_cases(num_envs: int | None) -> list[Case]:
     """Return two cases per real scene that exists, with all valid vehicles controlled.
 
-    In the first, which has a target, cars stay for the whole episode. In the second they are
-    removed at their goals, so parked cars are done immediately and most rows are empty.
+    In the first case, the one with a target, cars stay for the whole episode. In the second they
+    are removed at their goals, so parked cars are done immediately and most rows are empty.
     """
     result = []
     for part, (name, target) in REAL_SCENES.items():

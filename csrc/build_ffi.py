@@ -3,7 +3,7 @@
 """Builds puffervec._native with cffi in API mode (called by setup.py).
 
 The declarations that Python sees are cut from the C headers themselves: everything between "[cffi]"
-and "[/cffi]". A header is a line in HEADERS, a C file is found by itself. Switches, read from the
+and "[/cffi]". HEADERS lists the headers; C files are found without a list. Switches, read from the
 environment:
 
     PUFFERVEC_NO_FUTEX=1        build the fallback for systems without a futex

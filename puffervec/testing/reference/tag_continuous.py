@@ -73,7 +73,7 @@ class TagContinuous:
     ) -> None:
         """Store the parameters of TagContinuous.
 
-        `seed` is that of the start: types, places and directions. Without one NumPy's global
+        `seed` is that of the start: types, places and directions. Without one, NumPy's global
         generator draws them.
         """
         self.agents = num_taggers + num_runners

@@ -33,7 +33,7 @@ class Region(Protocol):
     takes_whole: bool
 
     def parameters(self, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Return parameters for the use in layers whose columns are split."""
+        """Return the parameters as layers with split columns need them."""
 
     def gather(self, columns: Tensor, dim: int, width: int) -> Tensor:
         """Return the whole tensor of one that is split along `dim`."""

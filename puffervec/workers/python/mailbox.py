@@ -120,9 +120,9 @@ def dumps(message: Any, *, to_learner: bool = False) -> bytes:
 
     Args:
         message: the message.
-        to_learner: whether a worker writes to its learner, which has all that the worker's
-            `__main__` has, and the originals: a class that came back by value would take the place
-            of the original's methods.
+        to_learner: whether a worker writes to its learner. The learner already has everything
+            that the worker's `__main__` got from it, so such classes are sent by name: sent by
+            value, they would replace the methods of the originals.
     """
     with contextlib.suppress(Exception):
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
