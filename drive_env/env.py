@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 
 # A realistic car, and what a driver has to see in real scenes. With the bicycle's own values and
 # the same limits 20 % of the half-seconds are comfortable, with the car's 92 % (3M agent-steps, no
-# reward for comfort; scores 0.81 and 0.79). Its brakes take 0.4 s to build up (UN Regulation 13-H
-# allows 0.6 s), so actions that are drawn at random do not cancel out: it learns faster, and drives
-# more smoothly.
-DRIVER = {"dynamics": "car", "observation": "driver", "max_jerk_mps3": 10.0}
+# reward for comfort; scores 0.81 and 0.79).
+DRIVER = {"dynamics": "car", "observation": "driver"}
 # With a third of these penalties more cars crash; with twice as high ones cars stop driving. So do
 # beginners with these, for six million agent-steps, unless `reward_limit` spares them. The comfort
 # terms cost a typical step a tenth of its reward for progress. Without haste cars arrive in half
