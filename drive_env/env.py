@@ -66,7 +66,7 @@ PRESET: dict[str, dict[str, Any]] = {
         "lr": 3e-3,
         "gamma": 0.97,
         "value_coef": 0.5,
-        "entropy_coef": 0.01,
+        "entropy_coef": 0.005,
         "total_timesteps": 1_000_000_000,
         "time_limit_s": 420.0,
     },
