@@ -314,7 +314,7 @@ def compile_into(
         missing = [part for part in parts if load_cached(part.path) is None]
         left = sum(len(part.items) for part in missing)
         # In random order, in which other processes are seldom at the same part.
-        random.shuffle(missing)
+        random.Random().shuffle(missing)
         compiled = each_on_all_cores(
             functools.partial(compile_missing, whole=path, settings=settings, frames=frames),
             missing,

@@ -65,8 +65,8 @@ LANES_INLINE void hidden_block(const float* first,
     }
 }
 
-// Folds `vectors` vectors of the outputs of BLOCK objects, from column c on, into the running
-// maximum of one row. At most TILE.
+// Folds the outputs of BLOCK objects, from column c on, into the running maximum of one row: as
+// many as fit into `vectors` vectors, at most TILE.
 LANES_INLINE void fold_tile(float hidden[BLOCK][H],
                             const int32_t numbers[BLOCK],
                             const float* second,

@@ -37,7 +37,7 @@ typedef struct pv_set_field {
     float* second_grad;
 } pv_set_field;
 
-// Encodes the fields of some rows. Writes out (rows, fields, C), and the winners.
+// Encodes the fields of some rows; `width` is C. Writes out (rows, fields, C), and the winners.
 void pv_set_encode(
     const pv_set_field* fields, uint32_t count, uint32_t width, uint64_t rows, float* out);
 // Writes the gradients of the weights. out_grad: (rows, fields, C).

@@ -277,7 +277,7 @@ def test_compiling_that_was_cut_off_goes_on(
         return original(seed, index, wide)
 
     monkeypatch.setitem(sources.GENERATORS, "generated", (generate.GENERATOR_VERSION, breaking))
-    monkeypatch.setattr("random.shuffle", lambda parts: None)
+    monkeypatch.setattr("random.Random.shuffle", lambda self, parts: None)
     with pytest.raises(KeyboardInterrupt):
         prepare_scenes(DriveConfig(scenes="generated:5"))
     assert loaded == [0, 1, 2, 3]
