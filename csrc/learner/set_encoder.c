@@ -206,12 +206,12 @@ LANES_INLINE void encode_grad(const pv_set_field* field,
 LANES_KERNEL
 void AT_WIDTH(pv_set_encode)(
     const pv_set_field* fields, uint32_t count, uint32_t width, uint64_t rows, float* out) {
-    for (uint32_t f = 0; f < count; f++) {
-        float* to = out + (uint64_t)f * width;
+    const uint64_t stride = (uint64_t)count * width;
+    for (uint32_t f = 0; f < count; f++, out += width) {
         if (width == PV_SET_NARROW)
-            encode(&fields[f], PV_SET_NARROW, rows, to, (uint64_t)count * PV_SET_NARROW);
+            encode(&fields[f], PV_SET_NARROW, rows, out, stride);
         else
-            encode(&fields[f], PV_SET_WIDE, rows, to, (uint64_t)count * PV_SET_WIDE);
+            encode(&fields[f], PV_SET_WIDE, rows, out, stride);
     }
 }
 
@@ -221,12 +221,12 @@ void AT_WIDTH(pv_set_encode_grad)(const pv_set_field* fields,
                                   uint32_t width,
                                   uint64_t rows,
                                   const float* out_grad) {
-    for (uint32_t f = 0; f < count; f++) {
-        const float* from = out_grad + (uint64_t)f * width;
+    const uint64_t stride = (uint64_t)count * width;
+    for (uint32_t f = 0; f < count; f++, out_grad += width) {
         if (width == PV_SET_NARROW)
-            encode_grad(&fields[f], PV_SET_NARROW, rows, from, (uint64_t)count * PV_SET_NARROW);
+            encode_grad(&fields[f], PV_SET_NARROW, rows, out_grad, stride);
         else
-            encode_grad(&fields[f], PV_SET_WIDE, rows, from, (uint64_t)count * PV_SET_WIDE);
+            encode_grad(&fields[f], PV_SET_WIDE, rows, out_grad, stride);
     }
 }
 

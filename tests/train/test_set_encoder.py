@@ -105,7 +105,7 @@ def test_fields_in_one_call_are_those_of_separate_calls(width: int, other: int) 
 
 
 def test_fields_of_different_widths() -> None:
-    """The kernel encodes those that are as wide as the first one."""
+    """Encode those that are as wide as the first one by the kernel, the others without it."""
     parts = [objects(5, 4, 3), objects(5, 2, 3)]
     both = [weights(3, width=width) for width in (NARROW, WIDE)]
     outs = encode_sets(parts, [w[0] for w in both], [w[1] for w in both], [1.0, 1.0])

@@ -21,8 +21,8 @@ empty.
 
 On a CPU a fused C kernel encodes the sets (csrc/learner/set_encoder.h: 15 to 20 times faster than
 torch operations, forward and backward). Other devices, and widths besides 32 and 64, use the plain
-torch form, which exports also hold. `torch.compile` treats the kernel as one opaque
-operation, `puffervec::encode_set`. Path stop 7.
+torch form, which exports also hold. `torch.compile` treats the kernel as one opaque operation,
+`puffervec::encode_set`. Path stop 7.
 """
 
 from __future__ import annotations
@@ -246,8 +246,7 @@ def encoder_into(
     field = ffi.new("pv_set_field*")
     alive = _describe(field, objects, first, second, winners)
     _refuse_copies(alive, (objects, first, second))
-    size = len(second), len(objects)
-    return functools.partial(lib.pv_set_encode, field, 1, *size, _floats(out))
+    return functools.partial(lib.pv_set_encode, field, 1, len(second), len(objects), _floats(out))
 
 
 def _refuse_copies(alive: Sequence[Tensor], given: Sequence[Tensor]) -> None:
@@ -301,8 +300,9 @@ def encoder_grad_into(
     alive = _describe(field, objects, first, second, winners)
     _refuse_copies(alive, (objects, first, second))
     field.first_grad, field.second_grad = _floats(grads[0]), _floats(grads[1])
-    size = len(second), len(objects)
-    return functools.partial(lib.pv_set_encode_grad, field, 1, *size, _floats(grad))
+    return functools.partial(
+        lib.pv_set_encode_grad, field, 1, len(second), len(objects), _floats(grad)
+    )
 
 
 def _flat(objects: Tensor) -> Tensor:
