@@ -108,7 +108,7 @@ static inline void open_rows(fuzz_env* env, uint32_t g) {
 }
 
 static inline void env_close(fuzz_env* env) {
-    if (env->block.state)
+    if (env->block.state && env->type->close)
         env->type->close(&env->block);
     for (uint32_t g = 0; g < env->spec.group_count; g++) {
         pv_rows* rows = &env->block.rows[g];
