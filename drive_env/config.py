@@ -116,8 +116,9 @@ PRESETS: dict[str, dict[str, int]] = {
     "gpudrive": _REFERENCE, "far": _COMPACT, "driver": _DRIVER,
 }  # fmt: skip
 # The lateral acceleration and steering rate of dynamics=car are those of Cusumano-Towner et al.
-# 2025; the jerk model has them too.
-_CAR_LIMITS = {"max_lateral_mps2": 4.0, "max_steering_rate_radps": 0.6}
+# 2025; the jerk model has them too. Its brakes take 0.4 s to build up (UN Regulation 13-H allows
+# 0.6 s), so that actions which are drawn at random do not cancel out.
+_CAR_LIMITS = {"max_lateral_mps2": 4.0, "max_jerk_mps3": 10.0, "max_steering_rate_radps": 0.6}
 
 
 @dataclass(frozen=True)
@@ -364,7 +365,9 @@ class DriveConfig:
     model's value; car: 4, all others: none.
     """
     max_jerk_mps3: float = AS_PRESET
-    """Limit on the rate of change of the acceleration; 0 or -1: none."""
+    """Limit on the rate of change of the acceleration; 0: none; -1: the model's value; car: 10, all
+    others: none.
+    """
     max_steering_rate_radps: float = AS_PRESET
     """Limit on the turning rate of the front wheels; 0: none; -1: the model's value; car: 0.6, all
     others: none.

@@ -135,7 +135,8 @@ LIT_CASES: dict[str, dict[str, Any]] = {
     "state": {"dynamics": "state", "actions": "continuous", "control": "valid"},
     "jerk": {"dynamics": "jerk", "observe_previous_action": 1, "observe_motion": 1,
              "control": "all"},
-    "driver in a car": {"observation": "driver", "dynamics": "car", "control": "all"},
+    "driver in a car": {"observation": "driver", "dynamics": "car", "max_jerk_mps3": 0.0,
+                        "control": "all"},
     "rewards": {**PAID, "control": "all"},
     "idm, stop": {**IDM, **BEHAVIOURS, "goal_behavior": "stop"},
     "idm, drive on": {
