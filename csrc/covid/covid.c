@@ -17,7 +17,7 @@ static int covid_init(pv_block* block) {
 
 // ---- reset ----
 
-// Every episode begins with the last day of the data.
+// Every episode begins in the state of the last day of the data.
 static void start(const covid_table* table, covid_env* env) {
     env->time = env->subsidy_level = 0;
     memcpy(env->susceptible, table->susceptible, sizeof env->susceptible);

@@ -195,7 +195,7 @@ PV_CLONES static void move(const pv_block* block, const tag_state* state, tile_r
     }
 }
 
-// Writes the rewards, flags and masks of a step without tags and ends.
+// Writes the rewards, flags and masks of a step as if nobody were tagged and no episode ended.
 PV_CLONES static void write_rows(const pv_block* block, const tag_state* state, tile_rows tile) {
     const pv_rows* rows = &block->rows[0];
     const tag_constants constants = *state->constants;

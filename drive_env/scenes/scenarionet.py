@@ -330,7 +330,7 @@ def _lights(
 
 
 def _state(check: Checker, word: Any, key: str) -> int:
-    """Return the state of a light; None is unknown, as in frames without a record."""
+    """Return the code of a light's state; None and "" (no record in this frame) mean unknown."""
     if word is None or word == "":
         return UNKNOWN
     state = LIGHTS.get(word) if isinstance(word, str) else None

@@ -342,7 +342,7 @@ def _sum_of_table(head: NDArray[Any], entries: NDArray[Any]) -> int:
 
 
 def _map(path: Path) -> mmap.mmap:
-    """Map a plain file of at least a head.
+    """Map a plain file that has at least a header.
 
     Other kinds of files are not opened: they may block, or be endless.
     """
@@ -353,7 +353,7 @@ def _map(path: Path) -> mmap.mmap:
                 size = os.fstat(fd).st_size
                 if size < packed.SET.itemsize:
                     raise SceneError(
-                        f"{path}: expected at least {packed.SET.itemsize} bytes of head, got {size}"
+                        f"{path}: expected a header of {packed.SET.itemsize} bytes, got {size}"
                     )
                 return mmap.mmap(fd, size, access=mmap.ACCESS_READ)
             finally:

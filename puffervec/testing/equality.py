@@ -296,8 +296,8 @@ class _Columns:
         if vector.shape != self.name.shape:
             shapes = {f.name: f.shape for f in self.state_fields}
             raise ConfigError(
-                "check_env_equal: the state of the reference has other shapes than the env's, "
-                f"{shapes}"
+                "check_env_equal: the reference's state does not have the shapes of the env's "
+                f"state, {shapes}"
             )
         return vector
 

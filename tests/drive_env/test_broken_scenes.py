@@ -107,7 +107,7 @@ def test_a_sound_one_is_read(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_nothing_at_all(form: str, tmp_path: Path) -> None:
     said = (
-        "expected at least 64 bytes of head, got 0"
+        "expected a header of 64 bytes, got 0"
         if form == "pvs"
         else "Expecting value at character 0 of 0"
     )

@@ -176,7 +176,7 @@ def test_it_brings_settings_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="train.times is -1: must be at least 0"):
         config.merged({"train": {"times": -1}}).check()
     with pytest.raises(
-        ConfigError, match="train is a StillSection: algorithm ppo has a PPOSection"
+        ConfigError, match="train is a StillSection: algorithm ppo needs a PPOSection"
     ):
         dataclasses.replace(config, train=StillSection()).check()
     text = full_help(config)

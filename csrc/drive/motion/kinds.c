@@ -57,8 +57,8 @@ const pv_drive_kind* pv_drive_kinds(uint32_t* count) {
     return kinds;
 }
 
-// The shares come as params: "traffic_kinds" (kinds,) float32, the sum of the shares up to each
-// kind. Without them all drivers are plain.
+// The param "traffic_kinds", (kinds,) float32, holds the cumulative shares of the kinds. Without it
+// all drivers are plain.
 void drive_kinds_init(const pv_context* context, drive_block* out) {
     uint64_t count = 0;
     const float* shares = pv_params_find(context->params, "traffic_kinds", PV_F32, &count);

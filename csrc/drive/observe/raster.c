@@ -177,7 +177,8 @@ PV_INLINE int32_t round_down(float v) {
     return whole - (v < (float)whole);
 }
 
-// Returns the point at these distances ahead and to the left of the car, in metres.
+// Returns the point that lies `ahead` and `left` metres from the car's centre, in units of the
+// picture.
 PV_INLINE point point_at(const canvas* at, float ahead, float left) {
     return (point){round_down(at->u0 - left * at->units_per_m),
                    round_down(at->v0 - ahead * at->units_per_m)};

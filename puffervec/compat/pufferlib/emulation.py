@@ -498,9 +498,7 @@ def _row_bytes(row: np.ndarray, tree: Node | Leaf, dtype: np.dtype[Any]) -> np.n
 def make_buffer(
     arr_dtype: Any, struct_dtype: Any, struct: np.ndarray, n: int | None = None
 ) -> np.ndarray:
-    """Return structured rows as flat ones, a view.
-
-    It is (n, elements), or (elements,) of the only row where n is None.
+    """Return a flat view of structured rows: (n, elements), or (elements,) if n is None.
 
     Args:
         arr_dtype: dtype of the elements.
@@ -509,7 +507,7 @@ def make_buffer(
         n: number of rows.
 
     Raises:
-        ConfigError: `struct` has another dtype, or other than n rows.
+        ConfigError: `struct` has another dtype, or not n rows (one, if n is None).
     """
     if struct.dtype != np.dtype(struct_dtype) or struct.size != (1 if n is None else n):
         raise ConfigError(

@@ -646,8 +646,8 @@ class TrainConfig:
             own = self.of_policy(name)
             if not isinstance(own.train, own.algorithm.section):
                 raise ConfigError(
-                    f"train is a {type(own.train).__name__}: algorithm {own.train.algorithm} has a "
-                    f"{own.algorithm.section.__name__}"
+                    f"train is a {type(own.train).__name__}: algorithm {own.train.algorithm} needs "
+                    f"a {own.algorithm.section.__name__}"
                 )
             try:
                 own.check()

@@ -181,7 +181,7 @@ class Updater:
         self.device_step: DeviceStep | None = None
         # Samples per piece where nothing is learned from them.
         self.piece = section.microbatch_size
-        if storage.device.type != "cpu":  # A CPU takes minibatches in pieces, CUDA whole ones.
+        if storage.device.type != "cpu":  # Only a CPU splits minibatches into pieces.
             self.advantage = DeviceAdvantage(discount, storage.device)
             width = -(-storage.rows // minibatches) * (1 if self.memory else storage.horizon)
             width = math.ceil(section.learned_share() * width)

@@ -192,7 +192,7 @@ class LSTM(nn.Module):
                 nn.init.zeros_(parameter)
 
     def initial_state(self, rows: int) -> State:
-        """Return an empty state: two (rows, width) zeros."""
+        """Return an empty state: two (rows, width) tensors of zeros."""
         zeros = self.cell.weight_hh.new_zeros(rows, self.width, dtype=torch.float32)
         return zeros, zeros.clone()
 

@@ -189,7 +189,7 @@ def read_policy(
 
     Raises:
         ConfigError: it does not act for these rows, or sees or does something else than they do.
-        CheckpointError: it cannot be read.
+        CheckpointError: the checkpoint cannot be read.
     """
     config, manifest = run.config, ckpt.read_manifest(path)
     if manifest["env"] != config.target or manifest["spec_hash"] != run.spec.policy_hash():

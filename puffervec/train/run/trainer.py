@@ -269,7 +269,7 @@ class Trainer:
         return self.reporting.report(self.counters, self._totals(), values, self.progress)
 
     def save(self) -> Path:
-        """Write a checkpoint and return its folder; all ranks must call it, the first one writes.
+        """Write a checkpoint and return its folder; all ranks must call this, the first one writes.
 
         Between a complete update and the next rollout, resuming is exact: env states and the last
         step are saved too. Inside a rollout they are left out. An update that was cut short counts,

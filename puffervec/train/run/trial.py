@@ -48,7 +48,7 @@ def try_policies(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module])
 
     Args:
         rows: rows by policy name.
-        given: the policies that do not come from the settings, by name; copies are called.
+        given: policies by name that do not come from the settings; only copies of them run.
 
     Raises:
         ConfigError: a policy fails, returns something else than expected, or there are no rows for

@@ -392,7 +392,7 @@ def _convolution_workspace(x: Tensor, weight: Tensor, *args: Any) -> list[Tensor
 def _convolution(call: Call) -> Sequence[Work]:
     x, weight, bias, *rest = call.args
     if not call.workspace:
-        raise NotImplementedError("only 2D convolutions have a rule, and no transposed ones")
+        raise NotImplementedError("only 2D convolutions that are not transposed have a rule")
     room, *ordered = call.workspace
     before: Sequence[Work] = ()
     after: Sequence[Work] = ()

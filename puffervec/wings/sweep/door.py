@@ -254,9 +254,9 @@ class Sweep:
         if score is None or not math.isfinite(score):
             names = (
                 ", ".join(key for key in metrics if key.startswith((keys.EPISODE, keys.ENV)))
-                or "no rates: no episode ended"
+                or "none, as no episode ended"
             )
-            raise SweepError(f"the run has no {self.metric}; it has {names}")
+            raise SweepError(f"the run has no finite {self.metric}; its metrics: {names}")
         return float(score), float(metrics[keys.ELAPSED_S])
 
     # ------------------------------------------------------------------------------------- results

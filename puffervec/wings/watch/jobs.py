@@ -88,7 +88,7 @@ class Job:
         return AUTO_NICE if self.automatic else ASKED_NICE
 
     def to_json(self) -> dict[str, Any]:
-        """Return the job in the page's form. seconds: since it began to run; null while waiting."""
+        """Return the job as JSON for the page; its `seconds` are null unless it is running."""
         names = (
             "number",
             "run",

@@ -172,5 +172,5 @@ def test_the_numbers_are_torchs_own(name: str) -> None:
     ids=["1D", "transposed"],
 )
 def test_other_convolutions_are_refused(function: Callable[..., Any]) -> None:
-    with pytest.raises(PlanError, match="only 2D convolutions have a rule, and no transposed ones"):
+    with pytest.raises(PlanError, match="only 2D convolutions that are not transposed"):
         executor(function, PICTURES, torch.randn(120))

@@ -220,7 +220,7 @@ def test_where_nothing_works(ask: Callable[..., Sweep], told: list[Any], tmp_pat
 
 @pytest.mark.slow
 def test_a_run_without_the_metric(ask: Callable[..., Sweep]) -> None:
-    with pytest.raises(sweep.SweepError, match="the run has no env/none; it has episode/return"):
+    with pytest.raises(sweep.SweepError, match="the run has no finite env/none; its metrics: "):
         run(ask(1, metric="env/none"))
 
 
