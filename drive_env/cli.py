@@ -81,7 +81,7 @@ def parser() -> Parser:
     """Return the parser of the command line."""
     top = Parser(
         prog=NAME,
-        description="Driving scenes: files of GPUDrive, PufferDrive, Waymo, ScenarioNet, "
+        description="Driving scenes: files of GPUDrive, PufferDrive, Waymo, ScenarioNet, 123D, "
         "OpenDRIVE and CommonRoad, and .pvs, our own.",
     )
     top.add_argument("--version", action="version", version=f"puffervec {puffervec.__version__}")

@@ -30,6 +30,7 @@ from drive_env.scenes.reader import (
     read_scene,
     record_name,
     scene_files,
+    source_files,
 )
 from drive_env.scenes.sceneset import SceneSet, is_scene_set, write_scene_set
 from drive_env.scenes.schema import Scene
@@ -270,7 +271,8 @@ def is_done(task: Task, rules: Rules) -> bool:
     if rules.frames:
         return False
     try:
-        if task.out.stat().st_mtime_ns < task.path.stat().st_mtime_ns:
+        newest_ns = max(file.stat().st_mtime_ns for file in [task.path, *source_files(task.path)])
+        if task.out.stat().st_mtime_ns < newest_ns:
             return False
         if rules.format == "pvs":
             return _same(SceneSet(task.out).settings, settings_for(task, rules))

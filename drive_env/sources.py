@@ -40,9 +40,10 @@ from drive_env.scenes.reader import (
     parse_scene,
     read_bytes,
     read_scenario,
-    read_usable,
+    read_scene,
     record_name,
     scene_files,
+    source_files,
 )
 from drive_env.scenes.sceneset import SceneSet, is_scene_set
 from drive_env.scenes.schema import Scene
@@ -463,11 +464,12 @@ def load_file(
         if is_log(path):
             if log_digest(path) != digest:
                 raise _replaced_error(path)
-            return check_drivable(read_log(path), str(path))
-        data = read_bytes(path)
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise _replaced_error(path)
-        scene = parse_scene(data, str(path), path.name)
+            scene = read_log(path)
+        else:
+            data = read_bytes(path)
+            if hashlib.sha256(data).hexdigest() != digest:
+                raise _replaced_error(path)
+            scene = parse_scene(data, str(path), path.name)
         return scene if as_map else check_drivable(scene, str(path))
     except SceneError as error:
         if not leave_out or isinstance(error, ReplacedError):
@@ -552,30 +554,41 @@ def _require_a_scene(folder: Path, files: list[Path]) -> None:
     A user may name `/` by mistake, which would take hours to read.
     """
     probed = files[:: -(-len(files) // PROBES)]
-    if not any(
-        is_scene_set(path) or is_record_file(path) or isinstance(read_usable(path), Scene)
-        for path in probed
-    ):
+    if not any(is_scene_set(path) or is_record_file(path) or _is_scene(path) for path in probed):
         raise SceneError(
             f"{folder}: none of {len(probed)} files, drawn evenly from the {len(files):,} below "
             f"it that end in {', '.join(SUFFIXES)}, is a scene: name the folder with the scenes"
         )
 
 
-def stamp_of(path: Path) -> list[int]:
-    """Return what changes with a file's content: its size, inode and times.
+def _is_scene(path: Path) -> bool:
+    """Return whether a file is a scene, which may be a map in which nothing drives."""
+    try:
+        read_scene(path)
+    except SceneError:
+        return False
+    return True
 
-    An empty list if the file cannot be examined.
+
+def stamp_of(path: Path) -> list[int]:
+    """Return what changes with a scene's files: their sizes and inodes, then the newest times.
+
+    An empty list if a file cannot be examined.
     """
     with contextlib.suppress(OSError, ValueError):
-        status = path.stat()
-        return [status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns]
+        all_status = [file.stat() for file in source_files(path)]
+        return [
+            *(status.st_size for status in all_status),
+            *(status.st_ino for status in all_status),
+            max(status.st_mtime_ns for status in all_status),
+            max(status.st_ctime_ns for status in all_status),
+        ]
     return []
 
 
 def _digest_if_unchanged(entry: Any, stamp: list[int], written_ns: int) -> str | None:
     """Return the digest of an entry of the list if the file has not changed since."""
-    stable = bool(stamp) and max(stamp[2:]) < written_ns - FRESH_NS
+    stable = bool(stamp) and max(stamp[-2:]) < written_ns - FRESH_NS
     if (
         stable
         and isinstance(entry, list)

@@ -52,15 +52,17 @@ from drive_env.scenes.schema import (
 from puffervec.errors import SceneError
 from puffervec.system import extras
 
-SYNC = "sync.arrow"
+SYNC, MAP = "sync.arrow", "map.arrow"
 # What a scene is made of; other files of the folder are those of sensors.
 PARTS = (
     SYNC,
     "box_detections_se3.arrow",
     "ego_state_se3.arrow",
     "traffic_light_detections.arrow",
-    "map.arrow",
+    MAP,
 )
+# A folder of maps is that of the data set: logs lie in DATA/logs/SPLIT/LOG, maps in DATA/maps.
+MAPS_ABOVE = 3
 AROUND_M = 100.0
 MAX_STATES = 20_000_000  # objects times frames
 CHUNK_BYTES = 1 << 20
@@ -116,26 +118,44 @@ def log_name(path: Path) -> str:
 
 
 def log_digest(path: Path) -> str:
-    """Return the SHA-256 of the files of a log that a scene is made of, hexadecimal.
+    """Return the SHA-256 of what the scene of a log is made of, hexadecimal.
+
+    That is the content of its files, and the names, sizes and times of shared maps, which are
+    large.
 
     Raises:
         SceneError: a file cannot be read.
     """
     digest = hashlib.sha256()
-    for file in _files_of(path):
-        digest.update(f"{file.name}\n".encode())
-        try:
+    try:
+        for file in _own_files(path):
+            digest.update(f"{file.name}\n".encode())
             with file.open("rb") as content:
                 while chunk := content.read(CHUNK_BYTES):
                     digest.update(chunk)
-        except OSError as error:
-            raise unreadable(file, error) from error
+        for file in _shared_maps(path):
+            status = file.stat()
+            digest.update(f"{file} {status.st_size} {status.st_mtime_ns}\n".encode())
+    except OSError as error:
+        raise unreadable(Path(error.filename or path), error) from error
     return digest.hexdigest()
 
 
-def _files_of(path: Path) -> list[Path]:
+def log_files(path: Path) -> list[Path]:
+    """Return the files that the scene of a log is made of, with the shared maps it may use."""
+    return _own_files(path) + _shared_maps(path)
+
+
+def _own_files(path: Path) -> list[Path]:
     folder = path.absolute().parent
     return [folder / name for name in PARTS if (folder / name).is_file()]
+
+
+def _shared_maps(path: Path) -> list[Path]:
+    """Return the maps next to the logs; a log that has a map of its own uses none of them."""
+    folder = path.absolute().parent
+    maps = None if (folder / MAP).is_file() else _maps_beside(folder)
+    return sorted(maps.rglob("*.arrow")) if maps is not None else []
 
 
 def read_log(path: Path) -> Scene:
@@ -165,7 +185,8 @@ def read_log(path: Path) -> Scene:
 
 def _maps_beside(folder: Path) -> Path | None:
     """Return the folder of maps next to the logs, if there is one."""
-    return next((each / "maps" for each in folder.parents if (each / "maps").is_dir()), None)
+    places = (each / "maps" for each in folder.parents[:MAPS_ABOVE])
+    return next((place for place in places if place.is_dir()), None)
 
 
 def _check_files(path: Path) -> None:
@@ -173,7 +194,8 @@ def _check_files(path: Path) -> None:
     import msgpack
     import pyarrow
 
-    for file in _files_of(path):
+    read = log_files(path)
+    for file in read:
         try:
             with pyarrow.memory_map(str(file), "rb") as source:
                 table = pyarrow.ipc.open_file(source).read_all()
@@ -182,7 +204,7 @@ def _check_files(path: Path) -> None:
             raise SceneError(
                 f"{path}: {file.name}: not an Arrow file, or cut off: {reason_of(error)}"
             ) from error
-    for file in sorted(path.absolute().parent.glob("*.arrow")):
+    for file in sorted({*read, *path.absolute().parent.glob("*.arrow")}):
         with pyarrow.memory_map(str(file), "rb") as source:
             metadata = pyarrow.ipc.open_file(source).schema.metadata or {}
         content = msgpack.unpackb(metadata.get(b"metadata", b"\x80"), strict_map_key=False)

@@ -9,8 +9,9 @@ below.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,6 +26,7 @@ MAX_FRAMES = 10_000
 MAX_ROADS = 65_535
 MAX_POINTS = 2_000_000
 MAX_CONTROLS = 4096
+MAX_STATES = 4_000_000  # objects times frames, which need memory even if few states are listed
 # Pairs that are compared when a scene is compiled: pieces of lanes that lie close together, ends
 # and starts of lanes at one x; and signs and points of lanes. The largest real scene has 300,000
 # pairs; these limits take about a second.
@@ -43,6 +45,11 @@ MAP_ALONE = (
     "placed on its lanes"
 )
 MISSING = object()
+# What code that computes with a value raises if no check has refused the value.
+_FAULTS = (
+    ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError, ArithmeticError,
+    NotImplementedError, RecursionError,
+)  # fmt: skip
 
 
 class Checker:
@@ -97,6 +104,12 @@ class Checker:
         if type(value) is not int or not -(2**31) <= value < 2**31:
             self.fail(key, "a whole number of at most 32 bits", value)
         return value
+
+    def whole(self, value: float, key: str) -> int:
+        """Return a whole number of at most 32 bits that a file holds as a float."""
+        if not -(2.0**31) <= value < 2.0**31 or value != math.floor(value):
+            self.fail(key, "a whole number of at most 32 bits", value)
+        return int(value)
 
     def flag(self, value: Any, key: str) -> bool:
         """Return a boolean, which may be written as 0 or 1."""
@@ -254,6 +267,22 @@ class Checker:
                     f"an id that objects[{seen[value]}] does not have",
                     value,
                 )
+
+
+@contextlib.contextmanager
+def refusing_faults(source: str) -> Iterator[None]:
+    """Raise a SceneError for errors in the block that come from values which no check refused.
+
+    Args:
+        source: starts the message.
+    """
+    try:
+        yield
+    except SceneError:
+        raise
+    except _FAULTS as error:
+        kind = type(error).__name__
+        raise SceneError(f"{source}: cannot be read: {kind}: {reason_of(error)}") from error
 
 
 def unreadable(path: Any, error: Exception) -> SceneError:

@@ -29,6 +29,7 @@ from drive_env.scenes.check import (
     MAX_OBJECTS,
     MAX_POINTS,
     MAX_ROADS,
+    MAX_STATES,
     MISSING,
     Checker,
 )
@@ -94,7 +95,6 @@ COLOURS = {"red": RED, "redYellow": RED, "yellow": YELLOW, "green": GREEN, "inac
 # the first of CommonRoad's vehicle models, a Ford Escort.
 EGO_M = (4.298, 1.674)
 AROUND = 16  # corners of a circle
-MAX_STATES = 4_000_000  # objects times steps, which need memory even if few states are listed
 # Of a state; others are counted.
 READ = ("time", "position", "positionZ", "orientation", "velocity", "velocityY")
 # Parts of a scenario that are read elsewhere or have no content of their own.

@@ -29,7 +29,7 @@ from drive_env.scenes.check import (
     MAX_ROADS,
     MISSING,
     Checker,
-    reason_of,
+    refusing_faults,
 )
 from drive_env.scenes.controls import STOP_SIGN, TRAFFIC_LIGHT, YIELD_SIGN
 from drive_env.scenes.logged import KMH_MPS, MPH_MPS
@@ -45,7 +45,6 @@ from drive_env.scenes.schema import (
 )
 from drive_env.scenes.xml_parts import Part, number_of, whole_of
 from drive_env.scenes.xodr_lines import Line, Section, require_parser, sections_of
-from puffervec.errors import SceneError
 
 SPEEDS_MPS = {None: 1.0, "m/s": 1.0, "km/h": KMH_MPS, "mph": MPH_MPS}
 NO_SPEED = ("no limit", "undefined")
@@ -73,10 +72,6 @@ STOPS, YIELDS = ("206", "R1-1"), ("205", "R1-2")
 WALKERS = "1000002"  # the type of a light for pedestrians
 MEET_M = 1.0  # lanes whose ends are this far apart are not connected
 SHORT_M = 0.1  # a mark shorter than this is not drawn
-FAULTS = (
-    ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError, ArithmeticError,
-    NotImplementedError, RecursionError,
-)  # fmt: skip
 # A lane of the file: its road, the number of the section along it, and its id there.
 Key = tuple[str, int, int]
 
@@ -180,7 +175,7 @@ class _Map:
         own_id = (element.get("id") or "")[:40]
         what = f" {own_id!r}" if own_id else ""
         check = Checker(f"{self.source}: line {part.line}: {element.tag[:40]}{what}")
-        try:
+        with refusing_faults(check.source):
             if element.tag == "road":
                 self.read_road(check, element)
             elif element.tag == "junction":
@@ -189,13 +184,6 @@ class _Map:
                 self.name = (element.get("name") or "")[:200]
             else:
                 self.left_out[f"elements {element.tag[:40]}"] += 1
-        except SceneError:
-            raise
-        except FAULTS as error:
-            kind = type(error).__name__
-            raise SceneError(
-                f"{check.source}: cannot be read: {kind}: {reason_of(error)}"
-            ) from error
 
     # ---- roads -----------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from puffervec.errors import SceneError
 STEP_M, PROBE_M, GAP_M, LEVEL_M = 0.5, 0.25, 4.0, 3.0
 PLACE_M = np.array([0.1, 0.1, 1.0])  # pieces this close lie in one place
 MAX_COMPARED = 2_000_000_000  # pairs of probes and corners of surfaces, about half a minute
+MAX_BOUNDS_M = 1_000_000  # length of all bounds together, which takes about 250 MB in pieces
 AT_A_TIME = 2_000_000
 PIECE = 16  # pairs of points of a strip that are compared together
 
@@ -65,8 +66,15 @@ def edges_of(strips: Sequence[Strip], source: str) -> list[Floats]:
         source: starts error messages.
 
     Raises:
-        SceneError: so many surfaces lie in one spot that comparing them would take too long.
+        SceneError: the bounds are too long, or so many surfaces lie in one spot that comparing them
+            would take too long.
     """
+    length_m = sum(_length_m(line) for strip in strips for line in (strip.left_m, strip.right_m))
+    if length_m > MAX_BOUNDS_M:
+        raise SceneError(
+            f"{source}: expected at most {MAX_BOUNDS_M / 1000:,.0f} km of bounds of surfaces, got "
+            f"{length_m / 1000:,.0f} km: cut the map"
+        )
     bounds = [
         bound
         for strip in strips
@@ -96,6 +104,10 @@ def edges_of(strips: Sequence[Strip], source: str) -> list[Floats]:
         edges += _runs(bound, ~hidden[at : at + len(bound.outward)])
         at += len(bound.outward)
     return edges
+
+
+def _length_m(line: Floats) -> float:
+    return float(np.hypot(*np.diff(line[:, :2], axis=0).T).sum())
 
 
 def _bound(line: Floats, side: float, junction: bool) -> _Bound | None:

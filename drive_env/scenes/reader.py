@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drive_env.scenes import packed
-from drive_env.scenes.arrow_log import is_log, log_name, read_log
+from drive_env.scenes.arrow_log import is_log, log_files, log_name, read_log
 from drive_env.scenes.bin_scene import parse_bin
 from drive_env.scenes.check import MAP_ALONE, unreadable
 from drive_env.scenes.commonroad import parse_commonroad
@@ -70,6 +70,11 @@ def read_scene(path: Path) -> Scene:
     if is_log(path):
         return read_log(path)
     return parse_scene(read_bytes(path), str(path), path.name)
+
+
+def source_files(path: Path) -> list[Path]:
+    """Return the files that a scene is read from: several for a log, else the file itself."""
+    return log_files(path) if is_log(path) else [path]
 
 
 def name_of(path: Path) -> str:

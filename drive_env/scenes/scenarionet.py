@@ -10,6 +10,7 @@ Scene has no place for is counted in `Scene.left_out`. Runs in the learner and i
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -23,8 +24,10 @@ from drive_env.scenes.check import (
     MAX_OBJECTS,
     MAX_POINTS,
     MAX_ROADS,
+    MAX_STATES,
     MISSING,
     Checker,
+    refusing_faults,
 )
 from drive_env.scenes.controls import STATES, TRAFFIC_LIGHT
 from drive_env.scenes.frames import resample, step_of
@@ -86,7 +89,11 @@ def parse_scenarionet(data: bytes, source: str, name: str) -> Scene:
         tree = load_plain(data)
     except PickleError as error:
         raise SceneError(f"{source}: {error}") from error
-    check = Checker(source)
+    with refusing_faults(source):
+        return _scene(Checker(source), tree, name)
+
+
+def _scene(check: Checker, tree: Any, name: str) -> Scene:
     tree = check.mapping(tree, "the pickle")
     tracks, features, lights = (
         check.mapping(check.get(tree, key, ""), key)
@@ -95,6 +102,7 @@ def parse_scenarionet(data: bytes, source: str, name: str) -> Scene:
     metadata = check.mapping(tree.get("metadata", {}), "metadata")
     frames, step_s = _frames(check, tree, metadata)
     check.limit(tracks, MAX_OBJECTS, "tracks", "tracks")
+    check.limit(len(tracks) * frames, MAX_STATES, "tracks", "states, tracks times frames,")
     left_out: Counter[str] = Counter()
     numbers = _numbers(tracks)
     objects = tuple(
@@ -125,7 +133,7 @@ def parse_scenarionet(data: bytes, source: str, name: str) -> Scene:
 def _numbers(items: Mapping[Any, Any]) -> dict[Any, int]:
     """Return a number for each key: itself if all are whole numbers of 32 bits, else its place."""
     texts = [str(key) for key in items]
-    plain = all(text.lstrip("-").isdecimal() and len(text) < 10 for text in texts)
+    plain = all(re.fullmatch("-?[0-9]{1,9}", text) for text in texts)
     values = [int(text) for text in texts] if plain else range(len(texts))
     return dict(zip(items, values, strict=True))
 
@@ -147,7 +155,22 @@ def _frames(
 
 
 def _array(check: Checker, value: Any, key: str) -> Floats:
-    """Return numbers as float64, whatever their type in the file."""
+    """Return numbers as float64, whatever their type in the file.
+
+    Lists may be nested once. Their numbers are counted first, because a small pickle can hold one
+    list many times.
+    """
+    if isinstance(value, (list, tuple)):
+        inner = [item for item in value if isinstance(item, (list, tuple, np.ndarray))]
+        count = len(value) - len(inner) + sum(map(len, inner))
+        check.limit(count, 3 * MAX_POINTS, key, "numbers")
+        if any(
+            item.ndim > 1
+            if isinstance(item, np.ndarray)
+            else any(isinstance(number, (list, tuple, np.ndarray)) for number in item)
+            for item in inner
+        ):
+            check.fail(key, "numbers, or lists of numbers", value)
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -165,8 +188,9 @@ def _object(
         if value is MISSING:
             check.get(dict(state), name, f"{key}.state")
         array = _array(check, value, f"{key}.state.{name}")
-        array = array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1)
-        if len(array) != frames or array.shape[1] < min(axes, 2):
+        if array.ndim < 2:
+            array = array.reshape(-1, 1)
+        if array.ndim > 2 or len(array) != frames or array.shape[1] < min(axes, 2):
             check.fail(f"{key}.state.{name}", f"{frames} frames", array.shape)
         return array
 
@@ -217,10 +241,13 @@ def _map(
         )
         if kind == "STOP_SIGN":
             place = _array(check, check.get(feature, "position", key), f"{key}.position")
+            if place.size not in (2, 3):
+                check.fail(f"{key}.position", "a point with two or three axes", place.shape)
             (position,) = _points(check, place.reshape(1, -1), f"{key}.position")
             lane = feature.get("lane")
             lanes = _lanes(lane if isinstance(lane, (list, tuple)) else [lane], ids)
             signs += signs_of(position, lanes, ids[name])
+            check.limit(signs, MAX_CONTROLS, "map_features", "stop signs, one for each lane,")
             continue
         if kind in AREAS:
             road_type, element = kind.lower(), AREAS[kind]
@@ -235,11 +262,17 @@ def _map(
         if road_type == "lane":
             links = _links(check, feature, key, ids)
             for extra in LANE_EXTRAS:
-                content = feature.get(extra)
-                if content is not None and len(content):
+                if not _is_empty(feature.get(extra)):
                     left_out[f"lanes with {extra.replace('_', ' ')}"] += 1
         roads.append(Road(road_type, ELEMENTS.get(kind, element), ids[name], points, links))
     return tuple(roads), signs
+
+
+def _is_empty(content: Any) -> bool:
+    """Return whether the file has nothing under a key: None, or a list or array without items."""
+    if isinstance(content, np.ndarray):
+        return content.size == 0
+    return content is None or (isinstance(content, (list, tuple)) and not content)
 
 
 def _points(check: Checker, value: Any, key: str) -> Floats:
@@ -262,7 +295,7 @@ def _links(check: Checker, lane: Mapping[str, Any], key: str, ids: Mapping[Any, 
         if given is not None and limit_mps == 0.0:
             try:
                 limit_mps = float(given) * factor
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 check.fail(f"{key}.{name}", "a speed", given)
             check.speed(limit_mps, f"{key}.{name}", given)
     return LaneLinks(
@@ -350,6 +383,8 @@ def _place(check: Checker, value: Any, key: str) -> Floats | None:
         if value is None:
             return None
     places = _array(check, value, key)
+    if not places.size:
+        return None
     places = places.reshape(-1, places.shape[-1] if places.ndim else 1)
     return np.array(_points(check, places[:1], key)[0])
 

@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 
 from drive_env.scenes.check import (
     COORDINATE_LIMIT_M,
+    MAX_CONTROLS,
     MAX_FRAMES,
     MAX_OBJECTS,
     MAX_POINTS,
+    MAX_ROADS,
+    MAX_STATES,
     Checker,
     parse_message,
 )
@@ -139,6 +142,7 @@ def parse_example(data: bytes, source: str, name: str) -> Scene:
     frames = valid.shape[1]
     if frames > MAX_FRAMES or any(column.shape != valid.shape for column in (*columns, *sides)):
         check.fail("state", "features of equally many frames", sorted({c.shape for c in columns}))
+    check.limit(valid.size, MAX_STATES, "state", "states, objects times frames,")
     kinds = features.numbers("state/type", len(ids))
     # Rows without an object fill the array up; their type is -1 or they are never valid.
     used = np.flatnonzero(valid.any(axis=1) & (kinds >= 0) & (kinds < len(TYPES)))
@@ -187,7 +191,7 @@ def _object(
         for name, side in zip(SIDES, sides, strict=True)
     ]
     kind = TYPES[int(kinds[row])]
-    own_id = check.integer(int(ids[row]), f"state/id[{row}]")
+    own_id = check.whole(float(ids[row]), f"state/id[{row}]")
     return logged_object(kind, own_id, size_m, rows[row], valid[row])
 
 
@@ -210,14 +214,17 @@ def _map(features: _Features) -> tuple[tuple[Road, ...], list[Control]]:
     for begin, end in zip([0, *changes.tolist()], [*changes.tolist(), len(ids)], strict=True):
         if begin == end:
             continue
-        kind = ROADS.get(int(kinds[begin]))
+        element = check.whole(float(kinds[begin]), f"{prefix}/type[{kept[begin]}]")
+        kind = ROADS.get(element)
         if kind is None:
-            check.fail(f"{prefix}/type[{kept[begin]}]", "a known type", float(kinds[begin]))
-        own_id = check.integer(int(ids[begin]), f"{prefix}/id[{kept[begin]}]")
+            check.fail(f"{prefix}/type[{kept[begin]}]", "a known type", element)
+        own_id = check.whole(float(ids[begin]), f"{prefix}/id[{kept[begin]}]")
         if kind == "stop_sign":
             signs += signs_of(points[begin].copy(), (), own_id)
         else:
-            roads.append(Road(kind, int(kinds[begin]), own_id, points[begin:end].copy()))
+            roads.append(Road(kind, element, own_id, points[begin:end].copy()))
+    check.limit(roads, MAX_ROADS, f"{prefix}/id", "features")
+    check.limit(signs, MAX_CONTROLS, f"{prefix}/id", "stop signs")
     return tuple(roads), signs
 
 
@@ -238,14 +245,16 @@ def _lights(features: _Features, frames: int) -> list[Control]:
     states: dict[int, NDArray[np.uint8]] = {}
     places: dict[int, Floats] = {}
     for slot, frame in np.argwhere(arrays["valid"] > 0).tolist():
-        lane = check.integer(int(arrays["id"][slot, frame]), "traffic_light_state/*/id")
-        state = int(arrays["state"][slot, frame])
+        lane = check.whole(float(arrays["id"][slot, frame]), "traffic_light_state/*/id")
+        state = check.whole(float(arrays["state"][slot, frame]), "traffic_light_state/*/state")
         if not 0 <= state < len(STATES):
             check.fail("traffic_light_state/*/state", f"0 to {len(STATES) - 1}", state)
         place = np.array([arrays[axis][slot, frame] for axis in "xyz"])
         check.within(place, COORDINATE_LIMIT_M, lambda axis: f"traffic_light_state/*/{'xyz'[axis]}")
-        states.setdefault(lane, np.full(frames, UNKNOWN, dtype=np.uint8))[frame] = STATES[state]
-        places.setdefault(lane, place)
+        if lane not in states:
+            check.limit(len(states) + 1, MAX_CONTROLS, "traffic_light_state/*/id", "lights")
+            states[lane], places[lane] = np.full(frames, UNKNOWN, dtype=np.uint8), place
+        states[lane][frame] = STATES[state]
     return lights_of(places, states)
 
 

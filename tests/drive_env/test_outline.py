@@ -100,6 +100,8 @@ def test_odd_strips_are_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
     assert edges_of([], "here") == []
     assert edges_of([Strip(point, point)], "here") == []
     assert spans(edges_of([Strip(line(3, 0, 9), point)], "here")) == [(3, 0, 9)]
+    with pytest.raises(SceneError, match="^here: expected at most 1,000 km .* got 1,200 km: cut"):
+        edges_of([strip(k, k + 3, 0, 100_000) for k in range(6)], "here")
     monkeypatch.setattr(outline, "MAX_COMPARED", 100)
     with pytest.raises(SceneError, match="^here: more surfaces lie close together"):
         edges_of([strip(k / 2, k / 2 + 3, 0, 40) for k in range(9)], "here")

@@ -201,6 +201,35 @@ def changed(**tracks: Any) -> dict[str, Any]:
     return whole
 
 
+def with_feature(**feature: Any) -> dict[str, Any]:
+    """The scene with another feature of the map."""
+    content = tree()
+    content["map_features"]["1"] = {"polyline": np.zeros((2, 3)), **feature}
+    return content
+
+
+def nested(depth: int) -> list[Any]:
+    """A list of 100 times the same list, `depth` times: 100 ** depth numbers in a small pickle."""
+    content: list[Any] = [0.0] * 100
+    for _ in range(depth - 1):
+        content = [content] * 100
+    return content
+
+
+def test_what_is_unusual_but_clear_is_read() -> None:
+    content = with_feature(type="LANE_FREEWAY", width=3.5)
+    lights = content["dynamic_map_states"]
+    light = next(iter(lights.values()))
+    for stop_point in (np.zeros((0,)), np.zeros((0, 3)), []):
+        lights["2"] = {**light, "stop_point": stop_point}
+        scene = parse_scene(pickle.dumps(content), "here", "one.pkl")
+        assert scene.left_out["traffic lights without a place"] == 2
+        assert scene.left_out["lanes with width"] == 1
+    content["map_features"] = dict.fromkeys(["7", "--5"], content["map_features"]["1"])
+    roads = parse_scene(pickle.dumps(content), "here", "one.pkl").roads
+    assert [road.id for road in roads] == [0, 1]  # "--5" is no number
+
+
 def test_a_vehicle_is_longer_than_wide() -> None:
     """ScenarioNet has the sides of nuScenes' own car the wrong way round."""
     content = changed(length=np.full(FRAMES, 1.7), width=np.full(FRAMES, 4.1))
@@ -229,6 +258,20 @@ def test_a_vehicle_is_longer_than_wide() -> None:
         ),
         (changed(width=np.zeros(FRAMES)), "tracks['ego'].state.width[5]"),
         (changed(valid="yes"), "tracks['ego'].state.valid: expected numbers"),
+        (changed(height=np.zeros((0,))), "tracks['ego'].state.height: expected 6 frames"),
+        (with_feature(type="STOP_SIGN", position=[]), "position: expected a point with two or"),
+        (with_feature(type="LANE_FREEWAY", speed_limit_mph=10**400), "mph: expected a speed"),
+        (with_feature(type="ROAD_EDGE_MEDIAN", polyline=nested(9)), "numbers, or lists of numbers"),
+        (with_feature(type="ROAD_EDGE_MEDIAN", polyline=[[0.0] * 4000] * 4000), "6000000 numbers"),
+        (
+            with_feature(type="STOP_SIGN", position=[0, 0, 0], lane=[1] * 5000),
+            "stop signs, one for",
+        ),
+        (with_feature(type="DRIVEWAY", polygon=np.array(1.0)), "polygon: expected points"),
+        (
+            {**tree(), "length": 9999, "metadata": {}, "tracks": dict.fromkeys(range(999), {})},
+            "tracks: expected at most 4000000 states",
+        ),
     ],
 )
 def test_a_bad_value_is_named(content: Any, message: str) -> None:

@@ -125,6 +125,16 @@ def test_the_test_split_has_no_future() -> None:
         (features(**{"state/current/y": np.full(OBJECTS, np.inf)}), "state/*/y[0][10]"),
         (features(**{"roadgraph_samples/type": np.full(9, 44)}), "type[0]: expected a known type"),
         (features(**{"state/id": np.full(OBJECTS, 7.0)}), "objects[1].id"),
+        (
+            features(**{"state/id": np.full(OBJECTS, np.nan)}),
+            "state/id[0]: expected a whole number",
+        ),
+        (features(**{"roadgraph_samples/type": np.full(9, np.inf)}), "type[0]: expected a whole"),
+        (features(**{"roadgraph_samples/id": np.full(9, 1e300)}), "id[0]: expected a whole number"),
+        (
+            features(**{"traffic_light_state/current/id": np.full(LIGHTS, np.nan)}),
+            "*/id: expected a whole number",
+        ),
     ],
 )
 def test_a_bad_value_is_named(data: dict[str, Any], message: str) -> None:
