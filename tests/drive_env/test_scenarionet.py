@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import collections
+import math
 import os
 import pickle
 import random
@@ -382,6 +383,40 @@ def test_mutated_files_are_scenes_or_scene_errors() -> None:
             assert str(error).startswith("here: ") and "\n" not in str(error)
             refused += 1
     assert read > 20 and refused > 100
+
+
+ODD = (
+    None, True, 0, -1, 10**400, math.nan, math.inf, "", "text", "--5", b"", [], [[]], [None], {},
+    (1.0,), [1.0, "a"], [[1.0, 2.0], [3.0]], set(), np.array(1.0), np.zeros(0), np.zeros((0, 3)),
+    np.zeros((2, 2, 2)), np.full((6, 3), np.nan), np.zeros(6, np.bool_),
+)  # fmt: skip
+
+
+def places_in(content: Any) -> list[tuple[Any, Any]]:
+    """Every dict or list of the content with each of its keys."""
+    items = content.items() if isinstance(content, dict) else enumerate(content)
+    found = [(content, key) for key, _ in items]
+    inner = content.values() if isinstance(content, dict) else content
+    return found + [
+        place for item in inner if isinstance(item, (dict, list)) for place in places_in(item)
+    ]
+
+
+def test_odd_values_anywhere_are_scenes_or_scene_errors() -> None:
+    read = refused = 0
+    for number in range(len(places_in(tree()))):
+        for value in ODD:
+            content = tree()
+            holder, key = places_in(content)[number]
+            holder[key] = value
+            try:
+                assert isinstance(parse_scene(pickle.dumps(content), "here", "one.pkl"), Scene)
+                read += 1
+            except SceneError as error:
+                assert str(error).startswith("here: ") and "\n" not in str(error)
+                assert "cannot be read" not in str(error)
+                refused += 1
+    assert read > 500 and refused > 500
 
 
 # ---- files of others -----------------------------------------------------------------------------
