@@ -331,9 +331,8 @@ def describe(value: Any) -> str:
         return f"{'a list' if isinstance(value, list) else 'a JSON object'} of {len(value)}"
     if isinstance(value, str):
         return f"the string {value[:40]!r}" + ("..." if len(value) > 40 else "")
-    text = (
-        repr(value)
-        if not isinstance(value, int) or abs(value) < 10**30
-        else "a number of more than 30 digits"
-    )
-    return text
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return "a number of more than 30 digits"
+    return " ".join(repr(value).split())[:200]

@@ -330,7 +330,7 @@ def _neighbor(listed: Any, ids: Mapping[Any, int]) -> int:
             lane = item.get("feature_id")
             try:
                 length = int(item["self_end_index"]) - int(item["self_start_index"])
-            except (KeyError, TypeError, ValueError):
+            except (KeyError, TypeError, ValueError, OverflowError):
                 length = 0
         number = _number(lane, ids)
         if number is not None and length > most:
@@ -364,7 +364,7 @@ def _lights(
 
 def _state(check: Checker, word: Any, key: str) -> int:
     """Return the code of a light's state; None and "" (no record in this frame) mean unknown."""
-    if word is None or word == "":
+    if word is None or (isinstance(word, str) and not word):
         return UNKNOWN
     state = LIGHTS.get(word) if isinstance(word, str) else None
     if state is None:

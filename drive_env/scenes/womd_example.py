@@ -208,7 +208,7 @@ def _map(features: _Features) -> tuple[tuple[Road, ...], list[Control]]:
     check.within(
         points, COORDINATE_LIMIT_M, lambda index, axis: f"{prefix}/xyz[{kept[index]}][{axis}]"
     )
-    changes = np.flatnonzero((np.diff(ids) != 0) | (np.diff(kinds) != 0)) + 1
+    changes = np.flatnonzero((ids[1:] != ids[:-1]) | (kinds[1:] != kinds[:-1])) + 1
     roads: list[Road] = []
     signs: list[Control] = []
     for begin, end in zip([0, *changes.tolist()], [*changes.tolist(), len(ids)], strict=True):

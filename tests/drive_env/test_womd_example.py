@@ -130,7 +130,7 @@ def test_the_test_split_has_no_future() -> None:
             "state/id[0]: expected a whole number",
         ),
         (features(**{"roadgraph_samples/type": np.full(9, np.inf)}), "type[0]: expected a whole"),
-        (features(**{"roadgraph_samples/id": np.full(9, 1e300)}), "id[0]: expected a whole number"),
+        (features(**{"roadgraph_samples/id": np.full(9, 1e30)}), "id[0]: expected a whole number"),
         (
             features(**{"traffic_light_state/current/id": np.full(LIGHTS, np.nan)}),
             "*/id: expected a whole number",
