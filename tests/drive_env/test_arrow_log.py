@@ -35,7 +35,7 @@ from drive_env.scenes.schema import (
     Road,
     Scene,
 )
-from drive_env.sources import sources_of
+from drive_env.sources import digests_of, load_file, sources_of, stamp_of
 from puffervec.errors import SceneError
 from puffervec.system import extras
 
@@ -103,8 +103,10 @@ def boxes(frame: int, step_s: float, stamp: Any) -> Any:
     return BoxDetectionsSE3(items, stamp, BoxDetectionsSE3Metadata(label))
 
 
-def write_log(root: Path, name: str = LOG, frames: int = FRAMES, step_s: float = 0.1) -> Path:
-    """Write a log below root/logs, and return its sync.arrow."""
+def write_log(
+    root: Path, name: str = LOG, frames: int = FRAMES, step_s: float = 0.1, objects: bool = True
+) -> Path:
+    """Write a log below root/logs, of lights alone without objects; return its sync.arrow."""
     from py123d.api.scene.arrow.arrow_log_writer import ArrowLogWriter
     from py123d.api.scene.arrow.utils.log_writer_config import LogWriterConfig
     from py123d.datatypes import (
@@ -126,11 +128,9 @@ def write_log(root: Path, name: str = LOG, frames: int = FRAMES, step_s: float =
         stamp = Timestamp.from_us(1_000_000_000 + round(frame * step_s * 1e6))
         status = TrafficLightStatus.RED if frame < 6 else TrafficLightStatus.GREEN
         lights = [TrafficLightDetection(0, status)] if frame else []
-        modalities = [
-            ego(10 * frame * step_s, stamp, origin),
-            boxes(frame, step_s, stamp),
-            TrafficLightDetections(lights, stamp),
-        ]
+        modalities: list[Any] = [TrafficLightDetections(lights, stamp)]
+        if objects:
+            modalities += [ego(10 * frame * step_s, stamp, origin), boxes(frame, step_s, stamp)]
         writer.write_sync(ModalitiesSync(stamp, modalities))
     writer.close()
     return root / "logs" / "test_train" / name / "sync.arrow"
@@ -263,6 +263,31 @@ def test_logs_are_scenes_of_a_folder(tmp_path: Path, cache: Path, tiny_tree: Any
     assert cli.main(["convert", str(tmp_path / "logs"), "--out", str(out), "--to", "json"]) == 0
     written = sorted(str(path.relative_to(out)) for path in out.rglob("*.json"))
     assert written == [f"test_train/{LOG}.json", "test_train/other.log.json"]
+
+
+@needs_py123d
+def test_a_map_that_comes_later_is_noticed(tmp_path: Path, cache: Path) -> None:
+    path = write_log(tmp_path)
+    before, stamp = digests_of(tmp_path, [path]), stamp_of(path)
+    out = tmp_path / "out"
+    convert = ["convert", str(tmp_path / "logs"), "--out", str(out), "--to", "json"]
+    assert cli.main(convert) == 0
+    (written,) = out.rglob("*.json")
+    assert json.loads(written.read_text())["roads"] == []
+    write_map(tmp_path)
+    assert digests_of(tmp_path, [path]) != before and stamp_of(path) != stamp
+    assert cli.main(convert) == 0 and len(json.loads(written.read_text())["roads"]) > 3
+
+
+@needs_py123d
+def test_a_log_without_boxes_is_a_map(tmp_path: Path) -> None:
+    write_map(tmp_path)
+    path = write_log(tmp_path, objects=False)
+    digest = log_digest(path)
+    scene = load_file(path, digest, as_map=True)
+    assert isinstance(scene, Scene) and not scene.objects and scene.roads
+    with pytest.raises(SceneError, match="has no objects"):
+        load_file(path, digest)
 
 
 @needs_py123d

@@ -392,7 +392,7 @@ def test_types_marks_and_corners_of_a_motorway() -> None:
     }
     assert lines == {(12, 0.0, 0.0, 30.0), (6, 0.0, -3.0, 10.0), (7, 20.0, -3.0, 9.95)}
     curb = of_type(scene, "road_edge")[0].points_m
-    assert curb[0].tolist() == [0, -5.5, 0] and length_of(curb) == 30
+    assert curb[0].round(9).tolist() == [0, -5.5, 0] and length_of(curb) == pytest.approx(30)
     assert scene.left_out == {"lanes of type none": 1, "road marks of type grass": 1}
     turned, straight = (each.points_m for each in of_type(scene, "crosswalk"))
     np.testing.assert_allclose(turned, [[20, 2, 0.75], [18, 1, 0.5]], atol=1e-9)
@@ -424,7 +424,9 @@ def test_signals_hold_for_the_lanes_that_they_name() -> None:
     )  # fmt: skip
     plan = geometry(0, 0, 0, 0, 60, "<line/>")
     scene = parsed(document(road(1, 60, plan, sections, rest=f"<signals>{signals}</signals>")))
-    starts = {each.id: (*each.points_m[0, :2].tolist(),) for each in of_type(scene, "lane")}
+    starts = {
+        each.id: (*each.points_m[0, :2].round(9).tolist(),) for each in of_type(scene, "lane")
+    }
     found = {
         (CONTROL_KINDS[each.kind], each.id, starts.get(each.lane_id)) for each in controls_of(scene)
     }
@@ -437,14 +439,14 @@ def test_signals_hold_for_the_lanes_that_they_name() -> None:
         (give_way, 5, None),
     }  # fmt: skip
     assert scene.left_out == {"signals of type 1000002": 1, "traffic lights without a lane": 1}
-    places = {each.id: each.position_m.tolist() for each in controls_of(scene)}
+    places = {each.id: each.position_m.round(9).tolist() for each in controls_of(scene)}
     assert places[2] == [30, -9, 2.5] and places[5] == [5, -9, 0]
     for each in controls_of(scene):
         if each.id == 0 and starts[each.lane_id] == (0.0, -4.5):
             assert each.stop_line_m is not None
-            assert each.stop_line_m.tolist() == [[10, -3, 0], [10, -6, 0]]
+            assert each.stop_line_m.round(9).tolist() == [[10, -3, 0], [10, -6, 0]]
         if each.id == 3 and starts[each.lane_id] == (60.0, 1.5):
-            assert each.position_m.tolist() == [40, 1.5, 0]
+            assert each.position_m.round(9).tolist() == [40, 1.5, 0]
 
 
 @plainly
