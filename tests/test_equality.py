@@ -379,7 +379,7 @@ def odd(**methods: Any) -> type[TagGrid]:
             "tolerances has 'reward': the names are masks, .*rewards, observations.x",
         ),
         (odd(_observations=np.zeros((3, 5))), {}, "observations of the reference .*x \\(3, 3\\)"),
-        (odd(state={"x": [1, 2]}), {}, "state of the reference has other shapes"),
+        (odd(state={"x": [1, 2]}), {}, "the reference's state does not have the shapes"),
         (odd(margins={"tags": 1}), {}, "margins has 'tags': the names are"),
     ],
 )
