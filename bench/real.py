@@ -12,7 +12,7 @@ The scenes are those of WOMD in the folders, numbered as in bench/score.py. A ha
 a scene into one part for good: training (60 %), validation or test (20 % each). Of the 47 scenes
 that bench/score.py is run with these are 27, 11 and 9. The test scenes are those that drive's split
 "train" leaves out. A driver trains on the preset's scenes and on the training scenes, which are a
-third of what it sees. Each number of --minutes is a training of its own, because the learning rate
+quarter of what it sees. Each number of --minutes is a training of its own, because the learning rate
 decreases over the whole of it. Baselines and --drivers are also measured on all scenes together;
 the driver that comes with the package has seen none of them, what other runs have seen is yours to
 know.
@@ -20,7 +20,8 @@ know.
 Rules are those of drive_env/rules.py, except for the dynamics: a driver keeps its own car. The time
 to a share of goals is the first of TIMES after which the driver reaches that share by the rules of
 GPUDrive or PufferDrive. Where no scene marks a self-driving car there are no rates by the rules of
-nuPlan, which drive that car alone. Runs in the learner.
+nuPlan, which drive that car alone. Rates are given for each part and for the validation and test
+scenes together. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from puffervec.train import TrainConfig
 from puffervec.train.device.device import choose_device
 
 PARTS = {"training": 0.6, "validation": 0.8, "test": 1.0}  # Upper end of each part in [0, 1).
-ALL = "all"  # The parts together.
+ALL, UNSEEN = "all", "unseen"  # The parts together; those that no training sees.
 BASELINES = ("log", "lane-follow", "idm")
 MINUTES = "7,30,180"
 TIMES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60, 90, 120, 150, 180)
@@ -181,6 +182,7 @@ def measure_all(options: argparse.Namespace, note: Callable[[str], None]) -> dic
     minutes = minutes_of(options.minutes)
     paths = score.real_scenes(options.real)
     parts = split_scenes(paths)
+    parts[UNSEEN] = parts["validation"] + parts["test"]
     config = runs.config_of(runs.RUNS["drive"], options.device, seed=options.seed)
     every = {**parts, ALL: paths}
     task = dataclasses.replace(config.env, scenes=",".join(map(str, paths)))
@@ -256,15 +258,21 @@ def time_heads() -> tuple[str, ...]:
 
 
 def markdown(results: Mapping[str, Any]) -> str:
-    """Return the rates as a table, and the minutes to goals if drivers were trained.
+    """Return the rates on all scenes as a table.
 
-    The rates are those on the test scenes, without trainings those on all scenes.
+    If drivers were trained, the rates on scenes that they have not seen and the minutes to goals
+    are further tables.
     """
-    part = "test" if results["trainings"] else ALL
-    rates = common.markdown(("rules", "driver", *HEADS), rate_rows(results, part))
-    if not results["trainings"]:
-        return rates
-    return f"{rates}\n\n{common.markdown(time_heads(), time_rows(results))}"
+    heads = ("rules", "driver", *HEADS)
+    tables = [common.markdown(heads, rate_rows(results, ALL))]
+    if results["trainings"]:
+        tables += [
+            "On the validation and test scenes, with drivers that were trained on the others too:",
+            common.markdown(heads, rate_rows(results, UNSEEN)),
+            "Minutes of their training until they reached a share of the goals:",
+            common.markdown(time_heads(), time_rows(results)),
+        ]
+    return "\n\n".join(tables)
 
 
 def show(results: Mapping[str, Any]) -> None:
