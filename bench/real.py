@@ -12,8 +12,8 @@ The scenes are those of WOMD in the folders, numbered as in bench/score.py. A ha
 a scene into one part for good: training (60 %), validation or test (20 % each). Of the 47 scenes
 that bench/score.py is run with these are 27, 11 and 9. The test scenes are those that drive's split
 "train" leaves out. A driver trains on the preset's scenes and on the training scenes, which are a
-quarter of what it sees. Each number of --minutes is a training of its own, because the learning rate
-decreases over the whole of it. Baselines and --drivers are also measured on all scenes together;
+quarter of what it sees. Each number of --minutes is a training of its own, because the learning
+rate decreases over the whole of it. Baselines and --drivers are also measured on all scenes together;
 the driver that comes with the package has seen none of them, what other runs have seen is yours to
 know.
 
