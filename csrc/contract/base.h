@@ -19,7 +19,7 @@
 #define PV_MAX_NDIM 3    // axes of one field
 #define PV_MAX_ACTION_DIMS 16
 #define PV_MAX_AXIS_VALUES 256   // numbers on all axes of a group's choices
-#define PV_MOST_BYTE_CHOICES 255 // per action of a byte: -1 as a byte is not a choice
+#define PV_MOST_BYTE_CHOICES 255 // most choices of a one-byte action: 255, or -1, is none
 #define PV_NAME_BYTES 32         // names, NUL included
 #define PV_UNIT_BYTES 16
 #define PV_RECORD_VALUES 48 // floats an env may add to an episode record

@@ -49,7 +49,7 @@
 // pv_env_type.flags:
 #define PV_OWN_AUTORESET 1 // step does same-step and disabled itself
 #define PV_BYTE_ACTIONS \
-    2 // it reads pv_rows.actions where indices are NULL, which saves a pass over the actions
+    2 // step reads pv_rows.actions where indices are NULL, which saves a pass over the actions
 
 // One named part of an observation row or of the readable state. Several fields of one dtype that
 // fill the row without gaps are shown by Python as one (rows, floats) array; rows of mixed dtypes
@@ -80,12 +80,12 @@ typedef struct pv_group_spec {
     float action_low[PV_MAX_ACTION_DIMS];      // bounds per dim (continuous)
     float action_high[PV_MAX_ACTION_DIMS];
     uint32_t action_mask_size; // 0, or the sum of action_sizes: one byte per choice, 1 = allowed
-    uint32_t action_bytes;     // stride of an action row; only for PV_RAW, else pv_action_bytes
-                               // (slab.h) knows
-    // Where choices stand for numbers whose mean is an action too, such as steering angles: the
+    uint32_t action_bytes;     // stride of an action row for PV_RAW; for other kinds see
+                               // pv_action_bytes (slab.h)
+    // For choices that stand for numbers whose mean is an action too, such as steering angles: the
     // numbers on each axis, one axis after another. A discrete action is the index of a
     // combination, in which the last axis varies fastest; each dim of a multi-discrete one is an
-    // axis. A policy that draws nothing takes the choice nearest to the mean. 0 axes: no numbers.
+    // axis. A policy that does not sample takes the choice nearest to the mean. 0 axes: no numbers.
     uint32_t axis_count;
     uint32_t axis_sizes[PV_MAX_ACTION_DIMS];
     float axis_values[PV_MAX_AXIS_VALUES];

@@ -57,14 +57,14 @@
 // The convention lacks some things; this happens instead:
 //
 // Last observation: c_step resets the env in the step that ends it, so the row that ends an episode
-// already shows the first observation of the next. Rewards and ends are correct. After a step
-// in which all agents are terminal the env pauses for a turn (action ignored, reward 0, nothing
+// already shows the first observation of the next. Rewards and ends are correct. After a step in
+// which all agents are terminal the env pauses for a turn (action ignored, reward 0, nothing
 // ends, the first observation again). That turn is the reset row of puffervec's next-step
 // autoreset, so returns and losses are exact. The modes same-step and disabled need the last
 // observation and are refused.
 //
-// Agents that respawn one by one: their rows are not changed. puffervec takes the row after an end
-// for a reset row, so the reward of the step after such an end counts in no return.
+// Agents that respawn one by one: their rows are not changed. puffervec treats the row after an end
+// as a reset row, so the reward of the step after such an end counts in no return.
 //
 // Truncation: a time limit inside c_step is a terminal.
 //

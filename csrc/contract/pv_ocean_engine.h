@@ -15,8 +15,8 @@
 //     OCEAN_CLOSED(block)           optional: called once all envs of a block are closed
 //
 // pv_ocean.h is the adapter for a header with hand-written glue, pv_ocean_generated.h the one for
-// headers that puffervec.ocean compiles. The comment of pv_ocean.h says what becomes of a
-// convention that lacks truncations and last observations.
+// headers that puffervec.ocean compiles. The comment of pv_ocean.h says how
+// puffervec handles a convention without truncations and last observations.
 #pragma once
 
 #include "ocean/host.h"
@@ -48,7 +48,7 @@ typedef struct ocean_head {
     uint32_t* steps;           // (E,) of this episode
     float* returns;            // (E,) of this episode, over all agents
     uint8_t* over;             // (E,) 1: it has reset itself, and the next turn is its reset row
-    uint32_t* pausing;         // (E,) the envs whose reset row this turn is, in front
+    uint32_t* pausing;         // (E,) at its front: the envs whose reset row this turn is
     OCEAN_ACTION* actions;     // (E, agents, dims)
     float* rewards;            // (E, agents); NULL: the env writes into rows->rewards
     OCEAN_TERMINAL* terminals; // (E, agents); NULL: it writes into rows->terminals
@@ -348,7 +348,7 @@ static int ocean_reset(pv_block* block, const uint8_t* mask, const uint64_t* see
 
 // ---- step ----
 
-// Writes the actions of all envs where they read them: also of those that pause, which do not look.
+// Writes the actions of all envs where they read them; envs that pause ignore theirs.
 static void ocean_take_actions(pv_block* block) {
     const ocean_head* head = ocean_head_of(block);
     const pv_rows* rows = &block->rows[0];
@@ -452,8 +452,9 @@ static void ocean_step_all(pv_block* block, const uint8_t* mask, const uint64_t*
         memset(rows.rewards, 0, count * sizeof(float));
         memset(rows.terminals, 0, count * sizeof(OCEAN_TERMINAL));
     }
-    // Little stands between two steps, and in local variables, which no write of an env can change:
-    // the fewer instructions, the more a CPU overlaps the steps. All else follows in other loops.
+    // Between two steps there is little code, and it uses local variables, which no write of an env
+    // can change: the fewer instructions, the more a CPU overlaps the steps. Other loops do the
+    // rest.
     OCEAN_ENV* const envs = head->envs;
     ocean_slot* const slots = head->slots;
     const uint8_t* const over = head->over;

@@ -95,7 +95,7 @@ static void ocean_step_alone(pv_block* block, uint32_t index);
         unsigned long: PV_U64)
 #endif
 
-#ifdef MY_VEC_INIT // makes all envs at once, whose differences a seed must not remove
+#ifdef MY_VEC_INIT // it makes all envs at once; a reset with a seed must keep their differences
 #define OCEAN_REMADE 0
 #define OCEAN_CLOSED(block) ocean_close_made(block)
 static void ocean_close_made(pv_block* block);
@@ -267,7 +267,7 @@ typedef Env* ocean_early_vec_init(int* count, Dict* vec, Dict* kwargs); // of th
 _Static_assert(OCEAN_VEC_INIT(1, 1),
                "my_vec_init must be Env* my_vec_init(int*, int*, int*, Dict*, Dict*)");
 
-// Returns all envs of that many agents, made by the env's own function.
+// Makes all envs, with `agents` agents together, by the binding's own function, and returns them.
 static Env* ocean_make_all(ocean_shared* shared, int agents, int* count) {
     int start[1] = {0}, counts[1] = {0};
     Dict kwargs = {0};
@@ -297,7 +297,7 @@ static void ocean_prepare(ocean_shared* shared, const pv_params* params) {
 }
 
 #ifndef MY_VEC_INIT // with which a binding needs no my_init
-// Gives a zeroed env its settings. Its generator is on the stream already.
+// Gives a zeroed env its settings. pv_ocean_stream already points to its generator.
 static void ocean_init_env(ocean_shared* shared, Env* env, unsigned seed) {
 #ifdef OCEAN_HAS_RNG
     env->rng = (__typeof__(env->rng))seed;
@@ -603,7 +603,7 @@ static uint8_t* ocean_picture_of(Env* env, int32_t* size) {
 
 // Lets an env draw itself in a hidden window. Returns the window's pixels, (height, width, 3) with
 // `size` = height, width, which the caller frees; NULL if that fails, and `text` (1024 bytes) says
-// why. Its random numbers are not those of the env, so that drawing changes no episode.
+// why. Drawing uses random numbers of its own, so it changes no episode.
 uint8_t* pv_ocean_picture(void* env, int32_t* size, char* text) {
     static pv_ocean_random random;
     pv_ocean_random* const stream = pv_ocean_stream;

@@ -139,7 +139,7 @@ static uint64_t write_reals(
     for (uint64_t row = 0, i = 0; row < n; row++) {
         for (uint32_t d = 0; d < spec->action_dims; d++, i++) {
             double value = read_real(source, dtype, i);
-            // An open bound ends where float32 does: a larger double would become infinite.
+            // An infinite bound becomes the largest float32: a larger double would become infinite.
             double low = fmax((double)spec->action_low[d], -(double)FLT_MAX);
             double high = fmin((double)spec->action_high[d], (double)FLT_MAX);
             if (!isfinite(value)) {

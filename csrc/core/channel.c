@@ -59,7 +59,7 @@ static void doorbell_wait(const pv_doorbell* doorbell, uint32_t seen, int64_t sl
          slept_ns += nap_ns) {
         struct timespec nap = {0, nap_ns};
         if (nanosleep(&nap, NULL))
-            return; // a signal: let the caller look around
+            return; // a signal: let the caller check for it
     }
 }
 

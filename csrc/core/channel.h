@@ -68,8 +68,8 @@
 #define PV_FAILED 17 // see the error slot
 
 // Reset masks, one byte per env; 0: the env continues.
-#define PV_RESET_KEEP 1   // its next episode
-#define PV_RESET_SEEDED 2 // a new seed
+#define PV_RESET_KEEP 1   // begin its next episode
+#define PV_RESET_SEEDED 2 // begin episode 0 of a new seed
 
 #define PV_SLICE_NS 20000000 // longest sleep before a waiter checks whether its peer still lives
 

@@ -152,8 +152,8 @@ static void say(const char* text, size_t length) {
     }
 }
 
-// Writes one line. called: the address is where a call returns to, one byte after what belongs to
-// the call. Returns 1 for the last frame that is of interest.
+// Writes one line. called: the address is a return address; the byte before it belongs to the
+// call. Returns 1 for the last frame that is of interest.
 static int say_frame(void* address, int called) {
     Dl_info found;
     if (!dladdr(address, &found) || !found.dli_fname)

@@ -17,8 +17,8 @@
 // envs write through NumPy, which checks its indices, and keep their rows in the slab.
 //
 // The learner's side: sending a step fills the observation rows of the half with 0xFF (NaN for
-// floats, the largest value or -1 for integers), so that reading them before `recv`
-// shows. The worker rewrites all rows from its copies, so results do not change.
+// floats, the largest value or -1 for integers), so that a read before `recv` shows. The worker
+// rewrites all rows from its copies, so results do not change.
 #pragma once
 
 #include "worker.h"

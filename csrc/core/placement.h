@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The cores that a worker may run on. Without other programs on the machine it keeps its own core.
-// With them it may lose that core, and then delays every turn: the learner's commands then say
-// where to run (puffervec/vec/crowd.py decides).
+// The cores that a worker may run on. While no other programs need the machine's cores, a worker
+// keeps its own core. Otherwise it may lose that core and delay every turn, so the learner's
+// commands say where to run (puffervec/vec/crowd.py decides).
 #pragma once
 
 #include "contract/base.h"
@@ -27,8 +27,8 @@ typedef struct pv_placement {
 void pv_cores_read(pv_cores* cores);
 // Returns the core that the calling thread is on, or -1.
 int pv_current_core(void);
-// Notes the calling thread's cores as its home. `anywhere` is what the caller has filled in, or
-// home.
+// Stores the calling thread's cores as its home. If the caller has left `anywhere` empty, it
+// becomes home too.
 void pv_placement_open(pv_placement* placement);
 // Moves the calling thread to PV_HOME, PV_ANYWHERE or PV_ON_CORE + core. It stays where it is if
 // the process may not use that core.

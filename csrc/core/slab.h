@@ -46,8 +46,8 @@ typedef struct pv_slab_request {
     uint64_t params_bytes;
 } pv_slab_request;
 
-// Byte offsets of one group's arrays of one half, from the slab's base. action_masks is 0 where the
-// group has none, and final_observations unless the mode is same-step.
+// Byte offsets of one group's arrays of one half, from the slab's base. action_masks is 0 if the
+// group has none, and final_observations is 0 unless the mode is same-step.
 typedef struct pv_group_layout {
     uint64_t observations, rewards, terminals, truncations, masks, agent_types, action_masks,
         final_observations, actions;

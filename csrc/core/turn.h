@@ -16,7 +16,8 @@ void pv_turn_send(pv_slab* slab,
                   uint8_t seeded,
                   uint32_t count,
                   pv_waiter* waiter);
-// Sends a command to one worker; if it is the learner's own (waiter->own), it has obeyed then.
+// Sends a command to one worker. If it is the learner's own (waiter->own), it has run the
+// command on return.
 void pv_turn_send_one(pv_slab* slab,
                       uint32_t worker,
                       uint32_t half,

@@ -83,7 +83,7 @@ static int open_block(pv_worker* worker, uint32_t half) {
     memset(block->state, 0,
            bytes ? bytes : 64); // also touches every page, so that step never faults
     pv_error_slot* slot = pv_slab_error(worker->slab, worker->index);
-    slot->env = PV_ALL_ENVS; // the type may know better
+    slot->env = PV_ALL_ENVS; // until `init` notes the env at work
     const int failed = worker->type->init(block);
     // Rows that init writes once, such as masks, stay in builds with guard zones too.
     const int code = pv_guard_leave(worker, half, failed);

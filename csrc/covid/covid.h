@@ -25,7 +25,7 @@
 #define COVID_STATES 51
 #define COVID_LANES 52
 #define COVID_FILTERS 5
-#define COVID_WINDOW 600    // days that unemployment remembers
+#define COVID_WINDOW 600    // days of past stringency that affect unemployment
 #define COVID_YEAR 365.0    // days
 #define COVID_MOST_LEVEL 10 // of stringency; the least is 1
 #define COVID_RING 64       // days of stringency that are kept; more than COVID_MOST_DELAY

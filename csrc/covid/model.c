@@ -13,7 +13,7 @@ typedef struct covid_today {
     double change[COVID_LANES]; // of stringency
     double deaths[COVID_LANES];
     double
-        share[COVID_LANES]; // production with subsidies over the most that a state produces without
+        share[COVID_LANES]; // production with subsidies / a state's largest production without them
     double subsidy_usd;     // paid to all states
     double all_deaths, production; // sums over the states
 } covid_today;

@@ -5,7 +5,7 @@
 // num_agents rows. Each scene has its own clock and restarts in place; every resample_steps turns
 // another bundle is drawn. Runs in workers; describe runs in the learner.
 //
-// The rooms, each of which calls only those above it:
+// The folders, each of which calls only those above it:
 //
 //   compile/   index, simplify, columns, beside: run in the learner, when scenes are compiled
 //   scene/     compiled scenes (scene), which of their objects are agents (control)
@@ -54,7 +54,7 @@ static const pv_config_field config_fields[] = {
 };
 
 static int check_config(const pv_drive_config* config, char* text) {
-    // The bounds are written as decimals; float settings are compared as float.
+    // The bounds are decimal literals; float settings are compared in float.
 #define CHECK(type, name, low, high) \
     if (!(config->name >= (type)(low) && config->name <= (type)(high))) \
         return pv_describe_error(text, PV_ERROR_CONFIG, \
@@ -150,7 +150,7 @@ static uint32_t count_padding(const drive_turn* turn) {
 }
 
 // Fills the env with scenes and starts them. The rest of the state is cleared, so that its bytes do
-// not depend on what ran there before. goes_on: it may keep some of the bundle that has ended.
+// not depend on what ran there before. goes_on: scenes of the bundle that has ended may stay.
 static int start_bundle(drive_turn* turn, int goes_on) {
     drive_env* env = turn->state;
     const int had_task = env->task >= 0;
@@ -158,7 +158,7 @@ static int start_bundle(drive_turn* turn, int goes_on) {
     env->step = 0;
     env->over = 0;
     memset(turn->block->rows[0].agent_types + turn->first_row, 0,
-           turn->layout->agents); // of the rows that stay empty
+           turn->layout->agents); // rows that stay empty keep this
     int code = drive_bundle_fill(turn, goes_on && !had_task);
     if (code)
         return code;
@@ -230,8 +230,8 @@ static int restart(drive_turn* turn, uint32_t row, uint32_t count, int (*start)(
     return code;
 }
 
-// What same-step autoreset does with a scene that was stepped: it restarts, or the rows of agents
-// that return begin again.
+// Does the same-step autoreset of a scene that was just stepped: restarts the scene, or begins the
+// new rows of agents that return.
 static void begin_again(drive_turn* turn) {
     const drive_slot* slot = turn->slot;
     if (slot->over)
@@ -290,7 +290,7 @@ static int drive_step(pv_block* block) {
 
 // ---- poke ----
 
-// Scenes and bundles whose last state this is end as in a step.
+// Scenes and bundles for which this state is the last one end as in a step.
 static int set_state(drive_turn* turn) {
     const int same_step = turn->block->context->autoreset == PV_SAME_STEP,
               was_last = turn->state->over != 0;
@@ -316,7 +316,7 @@ static int drive_poke(pv_block* block, uint32_t env, const uint8_t* in) {
         return code;
     memcpy(counters, block->counters, sizeof counters);
     code = set_state(&turn);
-    memcpy(block->counters, counters, sizeof counters); // they count steps
+    memcpy(block->counters, counters, sizeof counters); // they count only steps
     return code;
 }
 

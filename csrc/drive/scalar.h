@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Scalar functions of the driving env's hot loops: angles and bounds. Only additions,
-// multiplications, divisions, square roots and comparisons, in a fixed order, as in the header that
-// it includes.
+// Scalar functions of the driving env's hot loops: angles and bounds. They use only
+// additions, multiplications, divisions, square roots and comparisons, in a fixed order, as
+// envs/kernels.h does.
 #pragma once
 
 #include "envs/kernels.h"

@@ -28,7 +28,7 @@
 
 #define DRIVE_CACHE_LINE 64
 #define DRIVE_SAMPLE_STEPS 32 // the counters look at every 32nd step of a scene
-#define DRIVE_KINDS 6         // of drivers (kinds.c)
+#define DRIVE_KINDS 6         // kinds of drivers (kinds.c)
 
 // Agent flags.
 #define DRIVE_ACTIVE 1u   // in the scene: acts, is seen, collides
@@ -112,12 +112,12 @@ typedef struct drive_agents {
 #undef FIELD
 } drive_agents;
 
-// Per agent, by row, where a term of the reward or the metrics need a part of a step
-// (DRIVE_PART_...): sums of the episode, except for the first two. X(type, code, name, unit,
+// Per agent, by row; they exist only if a term of the reward or the metrics needs a part of a step
+// (DRIVE_PART_...). All but the first two are sums of the episode. X(type, code, name, unit,
 // highest); the lowest value is minus the highest, or 0 for a count.
 #define DRIVE_JUDGED_FIELDS(X) \
     X(float, PV_F32, acceleration, "m/s^2", 1e5f) /* of the last step */ \
-    X(float, PV_F32, displacement, "m", 1e7f)     /* from the log, as it was last */ \
+    X(float, PV_F32, displacement, "m", 1e7f)     /* distance from the log, as it was last */ \
     X(uint32_t, PV_U32, judged_steps, "", 1e9f) \
     X(float, PV_F32, displacement_sum, "m", 1e12f) \
     X(uint32_t, PV_U32, displacement_steps, "", 1e9f) \
@@ -154,7 +154,7 @@ typedef struct drive_agents {
     X(uint32_t, PV_U32, yields_failed, "", 1e9f)  /* entered the way of a body that went first */ \
     X(uint32_t, PV_U32, yield_step, "", 1e9f)     /* clock at the first of them; 0: none */ \
     X(uint32_t, PV_U32, contact_object, "", \
-      1e9f) /* 1 + the object of the first contact; 0: none. The rest is of it: */ \
+      1e9f) /* 1 + the object of the first contact; 0: none. The next fields describe it: */ \
     X(uint32_t, PV_U32, contact_driver, "", 2.0f) /* who moves that object: PV_DRIVE_BY_... */ \
     X(uint32_t, PV_U32, contact_fault, "", 1.0f)  /* it was the agent's fault */ \
     X(float, PV_F32, contact_x, "m", \
@@ -268,7 +268,7 @@ typedef struct drive_slot {
     uint32_t over;                     // the episode ended: the next turn starts another
     uint32_t follower, follower_count; // its followers (follow.c): the first, and how many
     uint32_t failed;                   // an agent did not score in the last complete episode
-    uint32_t repeats;                  // how often it was drawn again since it was drawn
+    uint32_t repeats;                  // how often it was drawn again in a row
 } drive_slot;
 
 typedef struct drive_env {
@@ -305,8 +305,8 @@ typedef struct drive_block {
     uint32_t bodies;         // room for the objects of any eligible scene, rounded up
     uint32_t segments;       // room for the segments of any eligible scene, rounded up
     uint32_t groups;         // room for the groups of segments of any eligible scene, rounded up
-    uint32_t numbers;        // of the largest block
-    uint32_t blocks;         // that a row has, a bit each
+    uint32_t numbers;        // in the largest block
+    uint32_t blocks;         // of a row, a bit each
     uint64_t agents_offset;  // uint32_t[all scenes]: rows that a scene needs, 0: cannot be drawn
     uint64_t checked_offset; // uint8_t[all scenes]: 1 once drive_scene_verify has passed it
     uint64_t opened_offset;  // drive_scene[all scenes]: of those that it has passed
@@ -332,7 +332,7 @@ typedef struct drive_block {
     uint32_t motion;                      // agents have DRIVE_MOTION_FIELDS
     uint32_t traffic;                     // some of them may be traffic
     uint32_t ways;                        // the ways of bodies are laid out
-    uint32_t kinds;                       // drivers of followers are of kinds that are drawn
+    uint32_t kinds;                       // the kinds of followers' drivers are drawn
     float kind_shares[DRIVE_KINDS];       // the sum of the shares up to each kind
     uint32_t repeats;                     // scenes may be drawn again
     uint64_t motion_offset;               // ... within an env
@@ -348,7 +348,7 @@ typedef struct drive_way_piece {
     float length;       // m
     float at;           // m along the way from the body's centre to the first point
     uint32_t segment;   // of a lane, or DRIVE_NO_SEGMENT
-    uint32_t rule;      // DRIVE_RULE_...: what controls the traffic that has come there
+    uint32_t rule;      // DRIVE_RULE_...: what controls the traffic there
 } drive_way_piece;
 
 // Rows of bodies that are not agents.
@@ -363,7 +363,7 @@ typedef struct drive_bodies {
     float* ground;    // (bodies,) height of its underside, m
     uint32_t* object; // (bodies,)
     int32_t* row;     // (bodies,) the agent's row, or DRIVE_..._ROW
-    uint32_t count;   // behind them, up to a multiple of 16, are points far away
+    uint32_t count;   // entries beyond it, up to a multiple of 16, are far away
     uint32_t* driven; // (bodies,) those that no log places, ascending
     uint32_t driven_count;
 } drive_bodies;

@@ -104,7 +104,7 @@ const pv_drive_choice* pv_drive_choices(uint32_t* count);
     TERM(X, log, DRIVE_PART_LOG, "m", \
          "distance from where the log has the car; 0 where it has no such frame") \
     TERM(X, haste, 0, "m/s", \
-         "by which the speed is above twice what reaches the goal in time; 0 once it is reached") \
+         "speed above twice that which reaches the goal in time; 0 once it is reached") \
     TERM(X, yield, DRIVE_PART_YIELD, "", \
          "1 in a step that enters the way of a body that goes first and is less than 3 s from it")
 
@@ -115,8 +115,8 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
 
 // ---- settings ----
 
-// Names that a setting takes: X(setting, name), the default first or in the position that older
-// runs know; new ones go to the end. DRIVE_CHOICES(setting) is the highest value of the setting,
+// Names that a setting takes: X(setting, name), the default first, or at the position that older
+// runs store; new ones go to the end. DRIVE_CHOICES(setting) is the highest value of the setting,
 // and each name is a constant: DRIVE_IS_control_moving = 0 ...
 //
 // control: which objects are agents, of the vehicles, pedestrians and cyclists that are in the
@@ -303,14 +303,14 @@ DRIVE_REWARDS(, CHECK)
 #define DRIVE_GOAL_NEAR_M 20.0f // goal_nearness is 1 at the goal and one half this far from it
 
 #define DRIVE_NEEDED_MPS \
-    30.0f // needed_speed ends here: in the last steps it would be a hundred times what any car can
+    30.0f // largest needed_speed: in the last steps it would be a hundred times what any car can
           // drive
 
 #define DRIVE_ROAD_WIDTH_M \
     0.1f // PufferDrive and GPUDrive show this width (and height) for each segment
 #define DRIVE_SHRUNK (1.0f / 0.7f) // they show objects at 0.7 of their size
 #define DRIVE_SIZE_BOUND \
-    8.0f // of stored sizes and speeds of partners: the least bound that a block of them has
+    8.0f // least bound of the stored values of partners, which covers their sizes and speeds
 #define DRIVE_TURN 6.28318530717958647692f
 
 // X(set of columns, name, unit, scale, most, meaning). most: see pv_drive_column.
@@ -515,7 +515,8 @@ DRIVE_REWARDS(, CHECK)
     X(jerk, lateral_jerk, "m/s^3", 4.0f, 4, "")
 
 // Channels of the raster, in the order of its planes. To add one, add a line at the end, a call in
-// raster.c and a choice of raster_channels that has it: policies trained on the others keep theirs.
+// raster.c and a choice of raster_channels that has it: policies trained on the other choices keep
+// their channels.
 #define DRIVE_COLUMNS_channel(X) \
     X(channel, edges, "", 1.0f, 1, "road edges") \
     X(channel, lines, "", 1.0f, 1, "painted lines") \

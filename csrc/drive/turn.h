@@ -20,9 +20,9 @@ static inline uint32_t drive_number_bytes(const pv_drive_config* config) {
     return bytes[config->row_dtype];
 }
 
-// Returns the seed of what is drawn while a bundle stays: traffic, weights of rewards, kinds of
-// drivers, exits of lanes and next goals. It is the env's own until a state is poked, and again
-// from the next bundle on.
+// Returns the seed of the draws made while a bundle stays: traffic, weights of rewards, kinds of
+// drivers, exits of lanes and next goals. It is the env's own seed until a state is poked, and
+// again from the next bundle on.
 static inline uint64_t drive_bundle_seed(const drive_env* env) {
     return env->seed ^ env->poked;
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Arithmetic that the envs' hot loops share. Only additions, multiplications and comparisons, in a
-// fixed order (-ffp-contract=off, no reassociated sums), so that every vector width, every compiler
-// and every libm gives the same bits.
+// Arithmetic that the envs' hot loops share. It uses only additions, multiplications and
+// comparisons, in a fixed order (-ffp-contract=off, no reassociated sums), so that every vector
+// width, every compiler and every libm gives the same bits.
 #pragma once
 
 #include "contract/base.h"

@@ -21,8 +21,8 @@ PV_INLINE int32_t pv_bits_of(float v) {
     return bits;
 }
 
-// The lowest bits of eight bytes as one byte, that of byte i as bit i. The factor moves each to its
-// place among the upper eight bits; no two meet below, so that nothing is carried:
+// Returns the lowest bits of eight bytes as one byte, in which bit i is that of byte i. The factor
+// moves each to its place among the upper eight bits; no two meet below, so nothing is carried:
 //
 //   bits & 0x0101010101010101    0000000h ... 0000000c 0000000b 0000000a
 //   the top byte of the product  hgfedcba
@@ -101,7 +101,8 @@ PV_INLINE uint32_t pv_count_within(const float* square, uint32_t n, int32_t limi
 }
 
 // Keeps at most PV_RANKED of n entries, in order of index, among them the k nearest (k <=
-// PV_RANKED), by bisection for a limit that at least k of them keep. Returns how many are left.
+// PV_RANKED), by bisection for a distance within which at least k of them lie. Returns how many are
+// left.
 PV_INLINE uint32_t pv_narrow(float* square, uint32_t n, uint32_t* index, uint32_t k) {
     int32_t low = -1, high = PV_FAR_BITS - 1; // pv_count_within(low) < k
     uint32_t kept = n;

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// A convolution on a CPU that allocates nothing, for policies whose memory is planned
-// (puffervec/wings/plan/kernels.py): what oneDNN would reorder into its own memory goes into a
-// workspace that the caller has planned. Runs in several threads of the learner; owns no memory.
+// A CPU convolution that allocates no memory, for policies whose memory is planned in advance
+// (puffervec/wings/plan/kernels.py): reordered weights and images, which oneDNN would put into
+// memory of its own, go into a workspace that the caller has planned. Runs in several threads of
+// the learner; owns no memory.
 //
 //   out[n, o, y, x] = bias[o] + sum over c, i, j of
 //                     weights[o, c, i, j] * image[n, c, y * stride + i * dilation - padding, ...]

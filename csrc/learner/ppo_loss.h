@@ -49,8 +49,8 @@ double pv_ppo_loss(const pv_ppo_samples* samples,
                    float* value_gradients,
                    double* sums);
 
-// Does this for actions drawn from normal distributions: head and gradient (rows, 2 dims), the
-// means followed by the logarithms of the standard deviations.
+// Computes the same for actions drawn from normal distributions. head and gradient are (rows, 2
+// dims): the means, then the logarithms of the standard deviations.
 double pv_ppo_loss_normal(const pv_ppo_samples* samples,
                           const pv_ppo_settings* settings,
                           const float* head,

@@ -3,7 +3,8 @@
 //
 // The set encoders of the object-set policy on a CPU, fused: two layers shared by all objects of a
 // field, then the maximum over the objects, forward and backward, for all fields in one call. Runs
-// in several threads of the learner; owns no memory; path stop 7.
+// in several threads of the learner; owns no memory. Stop 7 of an observation's path
+// (ARCHITECTURE.md).
 //
 //   hidden_j = relu(first^T (x_j, 1))
 //   out_c    = max(0, max_j second_c . hidden_j)

@@ -308,7 +308,7 @@ static void reward_end(const pv_block* block, const tag_state* state, uint32_t e
     }
 }
 
-// Steps that the env's runners were in the game, summed.
+// Returns how many steps the env's runners were in the game, summed over the runners.
 static int64_t survived(const tag_state* state, uint32_t env, uint64_t first, uint32_t agents) {
     int64_t sum = 0;
     for (uint32_t i = 0; i < agents; i++) {

@@ -149,7 +149,7 @@ static inline uint32_t tag_others(const tag_config* config) {
 uint64_t tag_lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag_state* state);
 tag_state tag_state_of(const pv_block* block);
 
-// Sets what is counted over an episode to its begin.
+// Resets what is counted over an episode.
 static inline void tag_forget_episode(pv_block* block, const tag_state* state, uint32_t env) {
     state->task[env] = block->tasks[env];
     state->over[env] = 0;
@@ -173,8 +173,8 @@ int tag_continuous_describe(const pv_context* context, pv_spec* spec, char* text
 extern const pv_config_field tag_config_fields[];
 extern const uint32_t tag_config_count;
 
-// observe.c: fills state->shown from the state of `count` rows from `first` on, which become the
-// tile's from `at` on.
+// observe.c: fills state->shown from the state of `count` rows from `first` on; these become the
+// tile's rows from `at` on.
 void tag_scale(const tag_state* state, uint64_t first, uint64_t at, uint64_t count);
 // Writes the observations of the envs [first, first + count), which are the tile: shown and seen
 // are up to date.

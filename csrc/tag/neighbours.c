@@ -6,9 +6,8 @@
 //
 //   up to FEW agents   all distances, ranked by counting in one vector
 //   up to SOME         distances from one agent to all others, ranked by counting
-//   more               squared distances from one agent to all others; a bound that at least K
-//   others
-//                      are within; distances to those, ranked
+//   more               squared distances from one agent to all others; a bound within which at
+//                      least K others lie; distances to those, ranked
 //   from CROWD on      the same among the agents in the cells around the agent, as far as the bound
 //                      reaches
 //

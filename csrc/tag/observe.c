@@ -4,8 +4,7 @@
 // The observations of tag_continuous. A row is feature by feature: differences to M other agents in
 // x, y, speed, acceleration and direction, then their types, whether they are still in the game,
 // and the time. Each feature is scaled per agent first and then subtracted, as NumPy's WarpDrive
-// does it. Observations of all
-// others are written here, those of the nearest in neighbours.c.
+// does it. Observations of all others are written here, those of the nearest in neighbours.c.
 #include "envs/kernels.h"
 #include "continuous.h"
 

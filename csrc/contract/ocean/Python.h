@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Stands in for Python's header in bindings of PufferLib 3.0: the objects that they unpack settings
-// from and hand shared data on in, without Python. Objects live until the process ends, as a
-// binding makes a few at the start. Raising an exception ends the call into the env at once.
+// Stands in for Python's header in bindings of PufferLib 3.0: the objects from which they unpack
+// settings and in which they pass on shared data, without Python. Objects live until the process
+// ends, since a binding makes only a few, at the start. Raising an exception ends the call into the
+// env at once.
 #pragma once
 
 #include "settings.h"
@@ -198,7 +199,7 @@ static inline Py_ssize_t PyList_Size(PyObject* list) {
 #define PyTuple_GetItem PyList_GetItem
 #define PyTuple_Size PyList_Size
 
-// ---- arrays: a binding of an env here is never given one ----
+// ---- arrays: no binding here ever gets one ----
 
 #define PyArray_DATA(array) ((void*)(array))
 #define PyArray_ISCONTIGUOUS(array) ((void)(array), 0)

@@ -29,7 +29,7 @@ typedef struct pv_ocean_catcher {
     char text[1024];
 } pv_ocean_catcher;
 
-// Where a failure on this thread goes back to; NULL outside of calls into the env.
+// The point to which a failure on this thread returns; NULL outside of calls into the env.
 static _Thread_local pv_ocean_catcher* pv_ocean_caught;
 
 // Ends the current call into the env with a message (printf format).
@@ -125,7 +125,8 @@ static inline FILE* pv_ocean_open(const char* path, const char* mode) {
 
 // ---- free: not of the env itself ----
 
-// The env that is being closed: it lies in an array, though some envs free it.
+// The env that is being closed. Some envs free themselves, but here an env lies in an array, so
+// free() leaves it alone.
 static _Thread_local const void* pv_ocean_closing;
 
 static inline void pv_ocean_free(void* pointer) {
@@ -165,8 +166,8 @@ static inline void pv_ocean_free(void* pointer) {
     })
 #endif
 
-// Takes for each element the one of `b` where it is `better`, which is < or >, or where that of `a`
-// is NaN.
+// Takes each element from `b` where it is `better`, which is < or >, or where that of `a` is NaN,
+// and else from `a`.
 #define PV_OCEAN_ELEMENTWISE(a, b, better) \
     ({ \
         PV_OCEAN_VECTOR(a) pv_a = (a), pv_b = (b); \

@@ -13,8 +13,8 @@
 typedef struct Env Env;
 typedef struct Log Log;
 
-// OCEAN_OBS_T: obs_t, where the env defines it before it includes this file, as it should; the
-// first headers of this generation did so later, and cast.
+// OCEAN_OBS_T: obs_t if the env defines it before it includes this file, as it should; the first
+// headers of this generation define it later, and cast.
 #ifndef OCEAN_OBS_T
 #define OCEAN_OBS_T void
 #endif

@@ -5,8 +5,9 @@
 // whose header can draw compiles without raylib. Files, texts and collisions are real, since envs
 // play with them; a window is always about to close, nothing is pressed, and time stands still.
 //
-// With OCEAN_RAYLIB, the quoted path of the user's raylib.h, the env gets that one instead, and so
-// OCEAN_RAYMATH and OCEAN_RLGL (puffervec/wings/ocean/compiling.py).
+// With OCEAN_RAYLIB, the quoted path of the user's raylib.h, the env gets that one instead;
+// OCEAN_RAYMATH and OCEAN_RLGL do the same for raymath.h and rlgl.h
+// (puffervec/wings/ocean/compiling.py).
 #pragma once
 
 #include "host.h"

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Stands in for raymath.h: the arithmetic of raylib's vectors, quaternions and matrices, which envs
-// move things by, so it is real. Sums and products are in raylib's order, for the same bits, but
-// for MatrixDeterminant, MatrixRotateXYZ and Vector3Unproject (relative differences of up to 7e-5).
+// Stands in for raymath.h: the arithmetic of raylib's vectors, quaternions and matrices. Envs move
+// things by it, so it is real. Sums and products are in raylib's order, for the same bits, except
+// in MatrixDeterminant, MatrixRotateXYZ and Vector3Unproject (relative differences of up to 7e-5).
 #pragma once
 
 #include "raylib.h"
@@ -598,8 +598,8 @@ static inline Quaternion QuaternionCubicHermiteSpline(
     return QuaternionNormalize(QuaternionAdd(from_end, QuaternionScale(end_tangent, w[3])));
 }
 
-// Returns the shortest rotation from one unit vector to another. Their cross and dot product are a
-// rotation by twice the angle between them, which is averaged with none at all.
+// Returns the shortest rotation from one unit vector to another. Their cross and dot product form a
+// rotation by twice the angle between them, which is averaged with the identity.
 static inline Quaternion QuaternionFromVector3ToVector3(Vector3 from, Vector3 to) {
     const Vector3 cross = Vector3CrossProduct(from, to);
     return QuaternionNormalize(
@@ -883,7 +883,7 @@ static inline Matrix QuaternionToMatrix(Quaternion q) {
 }
 
 // Returns the rotation of a matrix. The largest of the four numbers is the square root of a sum
-// that is far from 0; the others are quotients by it.
+// that is far from 0; the others are sums divided by it.
 static inline Quaternion QuaternionFromMatrix(Matrix m) {
     const float sums[4] = {m.m0 - m.m5 - m.m10, m.m5 - m.m0 - m.m10, m.m10 - m.m0 - m.m5,
                            m.m0 + m.m5 + m.m10};

@@ -3,20 +3,20 @@
 //
 // Fills an env's rows with whole scenes. Scenes are drawn by their weights (equal ones, unless the
 // params have "scene_weights", a float32 above 0 for each scene) until one does not fit. From then
-// on only such scenes are drawn as leave the fewest rows empty ("waste", a table by the number of
-// free rows, computed once). Up to ATTEMPTS fillings are made, and the first with the fewest empty
-// rows is taken. So all scenes are drawn about equally often, and few rows stay empty. Draws are
-// keyed by the env's seed and the number of the bundle.
+// on only those scenes are drawn that leave the fewest rows empty (the table "waste", indexed by
+// the number of free rows, is computed once). Up to ATTEMPTS fillings are tried, and the first with
+// the fewest empty rows is taken. So all scenes are drawn about equally often, and few rows stay
+// empty. Draws are keyed by the env's seed and the number of the bundle.
 //
 // With scene_draws=passes an env goes through all scenes in a random order, then in another one,
 // and so on. A bundle takes the next scenes until one does not fit. An order is a Feistel network
 // of ROUNDS rounds over the smallest square of a power of two that is not less than the number of
-// scenes; a result beyond the scenes is sent through it again (Black and Rogaway 2002, "Ciphers
-// with arbitrary finite domains"). So no list of scenes is stored, and the order depends only on
-// the env's seed and the pass.
+// scenes; a result that is no scene's number goes through it again (Black and Rogaway 2002,
+// "Ciphers with arbitrary finite domains"). So no list of scenes is stored, and the order depends
+// only on the env's seed and the pass.
 //
 // Sets of scenes may have weights ("set_ends": where each set ends among all scenes, uint32;
-// "set_shares", double: its share of the draws that the sets before it leave). Each set then has
+// "set_shares", double: its share of the draws that earlier sets leave over). Each set then has
 // its own passes, and the sets take turns in proportion: floor(n * share) of the draws 0 to n are
 // from the first set, and the rest are divided among the others in the same way.
 //
@@ -38,11 +38,11 @@
 #include <string.h>
 
 #define ATTEMPTS 8
-#define MOST_REPEATS 3           // a scene that is never solved does not stay for ever
-#define REPEAT_DRAWS 0x10000000u // draws below are those of scenes
+#define MOST_REPEATS 3           // so that an unsolvable scene does not stay for ever
+#define REPEAT_DRAWS 0x10000000u // lower draw numbers are for scenes
 #define ROUNDS 6
-#define LEAST_BITS 4          // of half a number: on fewer the rounds do not mix well
-#define PASS_STEP 0xFFFFFFFFu // in the key of draws, where other draws have a step
+#define LEAST_BITS 4          // bits of half a number: with fewer the rounds do not mix well
+#define PASS_STEP 0xFFFFFFFFu // in place of the step in the key of these draws
 
 typedef struct bundle_tables {
     uint32_t *agents, *order, *sizes, *waste;
@@ -71,7 +71,7 @@ static drawn_sets sets_of(const pv_context* context) {
     uint64_t shares = 0;
     sets.ends = pv_params_find(context->params, "set_ends", PV_U32, &sets.count);
     sets.shares = pv_params_find(context->params, "set_shares", PV_F64, &shares);
-    if (sets.count != shares) // one of them is missing
+    if (sets.count != shares) // one of the two params is missing
         sets.count = 0;
     return sets;
 }
@@ -128,7 +128,7 @@ void drive_bundle_init(const pv_context* context, drive_block* block) {
         if (size)
             tables.order[tables.waste[size]++] = i;
     }
-    if (sets_of(context).count) { // set by set, instead
+    if (sets_of(context).count) { // ordered set by set instead of by size
         for (uint32_t i = 0, n = 0; i < count; i++) {
             if (tables.agents[i])
                 tables.order[n++] = i;
@@ -192,8 +192,8 @@ static uint32_t draw_fitting_share(const drive_turn* turn,
     }
 }
 
-// Draws a scene that leaves the least waste of `free` rows, by weight among those; only called
-// where some scene fits.
+// Draws, by weight, one of the scenes that leave the fewest of `free` rows empty; only called if
+// some scene fits.
 static uint32_t draw_fitting(const drive_turn* turn,
                              const bundle_tables* tables,
                              uint32_t free,
@@ -224,8 +224,8 @@ static uint32_t draw_any(const drive_turn* turn, const bundle_tables* tables, ui
     return place_at(tables->shares, 0, scenes, draw_share(turn, draw) * tables->shares[scenes]);
 }
 
-// Fills `free` rows once; the number of the attempt is part of the draws. Returns the rows left
-// empty. slots NULL: only counts.
+// Fills `free` rows once; `attempt` is part of the keys of the draws. Returns the number of rows
+// left empty. slots NULL: only counts.
 static uint32_t fill_once(const drive_turn* turn,
                           const bundle_tables* tables,
                           uint32_t attempt,
@@ -249,8 +249,8 @@ static uint32_t fill_once(const drive_turn* turn,
     return free;
 }
 
-// Returns which scene, of `count` in the order of `order`, comes at `place` of a pass through set
-// number `set`.
+// Returns the scene, as a place among the `count` scenes of set number `set`, that comes at `place`
+// of a pass through the set.
 static uint32_t scene_of_pass(
     const drive_turn* turn, uint32_t set, uint64_t pass, uint32_t place, uint32_t count) {
     uint32_t bits = LEAST_BITS;

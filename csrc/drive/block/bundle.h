@@ -9,7 +9,7 @@
 
 // Fills the block's tables of scenes: agents, order, sizes, waste and shares.
 void drive_bundle_init(const pv_context* context, drive_block* block);
-// Returns how many rows a scene needs; 0: more than an env has, or it has no agents.
+// Returns how many rows a scene needs; 0 if it needs more than an env has, or has no agents.
 uint32_t drive_scene_rows(const drive_block* block, uint32_t scene_index);
 // Checks a scene completely before it is driven for the first time. Returns an error code.
 int drive_scene_verify(pv_block* block, uint32_t env, uint32_t scene_index);

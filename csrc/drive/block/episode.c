@@ -107,8 +107,8 @@ static void write_first_row(drive_turn* turn, uint32_t row) {
     write_flags(turn, row, 0.0f, 0, 0, 1);
 }
 
-// Writes the first rows of all agents of the slot; those of traffic are empty. Returns how many are
-// not.
+// Writes the first rows of all agents of the slot; those of traffic are empty. Returns the number
+// of rows that are not empty.
 static uint32_t write_first_rows(drive_turn* turn) {
     uint32_t active = 0;
     for (uint32_t row = turn->slot->row; row < turn->slot->row + turn->slot->count; row++) {
@@ -145,8 +145,8 @@ void drive_slot_start(drive_turn* turn) {
     turn->block->counters[DRIVE_COUNTER_IDLE] += slot->count - active;
 }
 
-// Begins a new row of an agent that returns to its start. It drives alone from now on. The sums of
-// its episode continue.
+// Begins a new row of an agent that returns to its start. The agent drives alone from now on. The
+// sums of its episode continue.
 static void respawn(drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
     place_at_start(turn, row,

@@ -41,7 +41,7 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
         if (size < smallest)
             smallest = size;
         uint64_t followers = (uint64_t)drive_scene_followers(context, i) * out->agents /
-                             size; // if the bundle is full of this one
+                             size; // if copies of this scene fill the bundle
         if (followers > out->followers)
             out->followers = (uint32_t)followers;
         if (head->object_count > bodies)
@@ -57,7 +57,7 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
                   ROUND; // lists are written 16 at a time
 }
 
-// Lays the work space out from the address `base` on and returns its size; 0: only counts.
+// Lays out the work space from address `base` on and returns its size; base 0: only counts.
 static uint64_t place_scratch(const drive_block* layout, uintptr_t base, drive_scratch* out) {
     const uint64_t bodies = layout->bodies, agents = layout->agent_stride, groups = layout->groups,
                    near = (bodies > layout->segments ? bodies : layout->segments) + ROUND;
@@ -124,7 +124,7 @@ static void place_observation(const pv_drive_config* config, drive_block* out) {
     out->numbers = (uint32_t)pv_align_up(out->numbers, ROUND);
 }
 
-// Sets what moving agents needs. Settings that describe has refused leave no axes.
+// Sets what is needed to move agents. If `describe` refuses the settings, there are no axes.
 static void place_motion(const pv_context* context, drive_block* out) {
     const pv_drive_config* config = drive_config_of(context);
     const int limited = config->max_acceleration_mps2 > 0.0f || config->max_lateral_mps2 > 0.0f ||

@@ -55,8 +55,8 @@ static int goal_sound(const drive_turn* turn, uint32_t row, const pv_object* obj
     return agents->goal_x[row] == object->goal_x_m && agents->goal_y[row] == object->goal_y_m;
 }
 
-// Returns whether a run can have left these numbers in a row: those of the scene are equal to it,
-// the others finite and in range.
+// Returns whether a run can have left these numbers in a row: those that the scene determines equal
+// the scene's, and the others are finite and in range.
 static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
     const drive_agents* agents = &turn->agents;
     const pv_object* object = &turn->scene.objects[o];
@@ -341,8 +341,8 @@ int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
 
 // ---- a state from outside ----
 
-// Refuses a number that differs from the bundle's: the scene determines it, or the row has no
-// agent.
+// Refuses a number `given` that differs from the bundle's `own`, because the scene determines it or
+// the row has no agent.
 static int fixed(const drive_turn* turn, const char* name, uint32_t i, double given, double own) {
     if (given == own)
         return PV_OK;

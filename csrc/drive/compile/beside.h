@@ -24,7 +24,7 @@ typedef struct pv_lane_segments {
 typedef struct pv_lane_sight {
     uint32_t lane, other;
     double offset_m; // positive: to the left
-    double metres;   // along the lane, for which this holds
+    double metres;   // length of the piece of lane for which this holds
 } pv_lane_sight;
 
 // Cuts segment i into pieces[i] pieces and searches to both sides of each piece's midpoint (a

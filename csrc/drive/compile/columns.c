@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See columns.h. Only whole lists are understood here: a list is taken out only if each of its
-// characters is allowed there by JSON, so the rest is JSON if and only if the text was, and
-// anything odd stays for a parser that can explain it.
+// See columns.h. A list is removed only if JSON allows each of its characters where it stands. So
+// the rest is JSON if and only if the text was, and anything odd is left for a parser that can
+// explain it.
 //
-// Numbers are rounded as in IEEE 754 and Python. w * 10^e is computed from two numbers that are
-// exact as doubles if both are (Clinger 1990); else from the quotient of w and a power of five,
+// Numbers are rounded as in IEEE 754 and Python. If w and the power of ten are exact as doubles,
+// w * 10^e is computed from them (Clinger 1990); else from the quotient of w and a power of five,
 // both below 2^64, to 63 bits or more and with its remainder, which is enough to round it once; and
 // by strtod if numbers are too long, too large or too small for that.
 #include "drive/compile/columns.h"
@@ -20,7 +20,7 @@
 #define MOST_FIVES 27  // and so does this power of five
 #define EXACT_POWER 22 // 10^22 is exact as a double
 #define EXACT_WHOLE (1ull << 53)
-#define ITEM_DEPTH 3 // of the keys of an object or a road
+#define ITEM_DEPTH 3 // nesting depth of the keys of an object or a road
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -111,7 +111,7 @@ static void skip_space(reader* r) {
         r->at++;
 }
 
-// Reads a character, and white space around it. Returns 0 if the next one is another.
+// Reads the character `wanted`, and white space around it. Returns 0 if another one comes next.
 static int take(reader* r, char wanted) {
     skip_space(r);
     if (peek(r) != wanted)
@@ -164,7 +164,7 @@ static int number(reader* r, double* out) {
     }
     int whole = !behind && peek(r) != 'e' && peek(r) != 'E';
     if (!exponent(r, &power) || r->at == r->end)
-        return 0; // nothing ends with a number
+        return 0; // no whole text ends with a number
     int done = before + behind <= MOST_DIGITS && decimal(w, power - (int)behind, out);
     if (!done)
         *out = strtod(first, NULL);
@@ -191,7 +191,7 @@ static int flag(reader* r, double* out) {
 }
 
 // Reads an object with the keys x, y and perhaps z, each once, in any order, into out (3,). Returns
-// how many, 0 for any other text.
+// the number of keys, 0 for any other text.
 static uint32_t point(reader* r, double* out) {
     uint32_t seen = 0, count = 0;
     if (!take(r, '{'))
@@ -236,8 +236,8 @@ static int list(reader* r, uint32_t kind, pv_json_list* found) {
     return take(r, ']');
 }
 
-// Returns what is under a key: PV_LIST_FLAGS, PV_LIST_NUMBERS, 2 for points, -1 if it is not taken
-// out.
+// Returns the kind of list under a key: PV_LIST_FLAGS, PV_LIST_NUMBERS, 2 for points; -1 for keys
+// whose values stay in the text.
 static int kind_of(const char* key, size_t size) {
 #define IS(name) (size == sizeof name - 1 && memcmp(key, name, sizeof name - 1) == 0)
     if (IS("position") || IS("velocity") || IS("geometry"))
@@ -296,7 +296,7 @@ int64_t pv_drive_json_columns(const char* text,
     int items = 0; // whether the key at depth 1 holds objects or roads
     *count = 0;
     if (strcmp(localeconv()->decimal_point, ".") != 0)
-        return -1; // strtod would not read what JSON writes
+        return -1; // strtod would not read the numbers of JSON
     while (r.at < r.end) {
         char c = *r.at++;
         depth += (c == '{' || c == '[') - (c == '}' || c == ']');

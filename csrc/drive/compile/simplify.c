@@ -27,7 +27,7 @@ typedef struct polyline {
     uint64_t corners; // of these that are kept
     double tolerance_m;
     double* points;            // (count, axes)
-    uint64_t* corner;          // (corners,) which are kept, ascending
+    uint64_t* corner;          // (corners,) indices of the kept points, ascending
     stretch* pending;          // (count,) work space of find_corners
     double* solved;            // (corners, axes) the fitted points
     double *diagonal, *beside; // (corners,) the matrix of the fit
@@ -109,8 +109,8 @@ static int find_corners(polyline* line, uint8_t* keep) {
     return 1;
 }
 
-// The piece of the simplified line that a point is on, which grows with the point: at least the
-// given one.
+// Returns the piece of the simplified line that a point is on, at least `piece`: pieces ascend with
+// the points.
 static uint64_t piece_of(const polyline* line, uint64_t point, uint64_t piece) {
     while (piece + 2 < line->corners && point >= line->corner[piece + 1])
         piece++;
@@ -159,8 +159,8 @@ static void add_equations(polyline* line, double* ends) {
     }
 }
 
-// Solves the equations, whose matrix has three diagonals and is symmetric and positive, and keeps
-// the first and the last point: elimination from the second row on, then the rows backwards.
+// Solves the equations, whose matrix is tridiagonal, symmetric and positive definite, with the
+// first and the last point fixed: elimination from the second row on, then back substitution.
 static void solve(polyline* line) {
     uint32_t axes = line->axes;
     uint64_t n = line->corners;

@@ -112,7 +112,7 @@ static int box_before(const drive_turn* turn, uint32_t i, box* out) {
 #define STANDS_MPS 0.1f // slower is standing
 #define STRIP_M 0.1f
 
-// Returns the part of body i's box behind its front (way 1) or rear (way -1), `deep` metres of it.
+// Returns the end of body i's box at its front (way 1) or rear (way -1), `deep` metres long.
 static box strip_of(const drive_turn* turn, uint32_t i, float way, float deep) {
     box strip = box_now(turn, i);
     float half = drive_min(0.5f * deep, strip.half_length),
@@ -124,9 +124,10 @@ static box strip_of(const drive_turn* turn, uint32_t i, float way, float deep) {
 }
 
 // Returns whether a contact that begins is the fault of agent i, by the rules of nuPlan's metric
-// "no at-fault collisions". It is if the agent moves and either the other one stands or the agent's
-// leading end touches it; and, where they touch side by side (not at the agent's other end), if the
-// agent does not follow a lane. The ends are as deep as the cars move in a step, plus 10 cm.
+// "no at-fault collisions". A moving agent is at fault if the other body stands or if the agent's
+// leading end touches it; if the two touch side by side (not at the agent's other end), the agent
+// is at fault if it does not follow a lane. The ends are as deep as the cars move in a step, plus
+// 10 cm.
 static int is_at_fault(const drive_turn* turn, uint32_t i, uint32_t j) {
     const drive_bodies* bodies = &turn->scratch.bodies;
     float speed = bodies->speed[i], other = drive_abs(bodies->speed[j]),
@@ -145,7 +146,7 @@ static int is_at_fault(const drive_turn* turn, uint32_t i, uint32_t j) {
 
 // Records an agent's first contact, so that one can tell who hit whom. The poses are those before
 // the step, when a side of one box still separated the two; if one of them was not in the scene
-// then, those after it.
+// then, they are those after the step.
 static void keep_contact(const drive_turn* turn, uint32_t i, uint32_t j, int fault) {
     const drive_bodies* bodies = &turn->scratch.bodies;
     const drive_judged* judged = &turn->judged;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Measures an agent's step as far as a term of the reward or the metrics need it: accelerations,
-// the lane, the log, the object ahead, those who go first.
+// Measures those parts of an agent's step that terms of the reward or metrics need: accelerations,
+// the lane, the log, the object ahead, bodies that have the right of way.
 #include "drive/judge/measure.h"
 
 #include "drive/motion/height.h"
@@ -17,8 +17,8 @@
 #include <string.h>
 
 #define LANE_TURN_COST_M \
-    3.0f // a lane that leads elsewhere is taken only where no other is that much nearer
-#define LANE_TURN_COSINE 0.8660254f // ... which is more than 30 degrees off
+    3.0f // a lane that leads elsewhere is chosen only if no other lane is this much nearer
+#define LANE_TURN_COSINE 0.8660254f // a lane more than 30 degrees off leads elsewhere
 #define FOLLOWED_COSINE 0.2588190f  // 75 degrees: the object ahead drives the same way
 #define ALIGNED_COSINE 0.9848078f   // 10 degrees
 #define SMALL_OVERLAP_M 0.5f
@@ -34,7 +34,7 @@ void drive_step_begin(const drive_turn* turn) {
            turn->slot->count * sizeof(float));
 }
 
-// Measures by differences of speed and heading, which work for every way of moving. The path's
+// Measures by differences of speed and heading, which work for every model of motion. The path's
 // lateral acceleration is speed * yaw rate; jerk is the change of the acceleration along the
 // heading, known from the second step on.
 static void measure_motion(const drive_turn* turn, uint32_t row, drive_outcome* step) {

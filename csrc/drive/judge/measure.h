@@ -6,7 +6,7 @@
 
 #include "drive/state.h"
 
-// Keeps what is measured against, before the agents move.
+// Stores, before the agents move, the state against which their step is measured.
 void drive_step_begin(const drive_turn* turn);
 void drive_measure(const drive_turn* turn, uint32_t row, drive_outcome* step);
 // Returns whether an agent has a lane and is within 15 degrees of it.

@@ -80,7 +80,7 @@ static void add_lane(const drive_turn* turn, uint32_t row, const drive_outcome* 
         judged->wrong_way[row] += drive_abs(turn->agents.speed[row]) * turn->scene.head->dt_s;
 }
 
-// A sign is run by a car that has not stood within DRIVE_STOP_M of its line.
+// A car runs a sign if it has not stood within DRIVE_STOP_M of the sign's line.
 static void add_stops(const drive_turn* turn, uint32_t row, const drive_outcome* step) {
     const drive_judged* judged = &turn->judged;
     float speed = drive_abs(turn->agents.speed[row]);

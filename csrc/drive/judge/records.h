@@ -18,8 +18,8 @@
 
 // What counts as lawful, besides red lights and the side of the road.
 #define DRIVE_STANDS_MPS 0.5f      // slower than this a car stands
-#define DRIVE_STOP_M 10.0f         // it stopped at a line if it stood no farther before it
-#define DRIVE_OVER_LIMIT_MPS 2.23f // faster than the limit by more: nuPlan's bound, 5 mph
+#define DRIVE_STOP_M 10.0f         // a car that stood at most this far before a line has stopped
+#define DRIVE_OVER_LIMIT_MPS 2.23f // largest lawful excess over a limit: nuPlan's bound, 5 mph
 
 // Values of an episode record, sums over the agents of the scene.
 #define DRIVE_RECORD_VALUES(X) \
@@ -44,7 +44,7 @@
     X(lawful)      /* agents with none of the last three, and never DRIVE_OVER_LIMIT_MPS above the \
                       limit */ \
     X(short_ttc)   /* agents with a time to collision below DRIVE_SHORT_TTC_S */ \
-    X(route_share) /* of agents: the share of the way to the goal that they came */ \
+    X(route_share) /* of agents: the share of the way to the goal that they covered */ \
     X(steps)       /* of agents */ \
     X(lane_steps)  /* ... with a lane */ \
     X(aligned_steps)     /* ... within 15 degrees of it */ \
@@ -54,7 +54,7 @@
     X(spans)             /* of DRIVE_SPAN_STEPS steps of an agent */ \
     X(comfortable_spans) /* within all limits of comfort */ \
     X(path_m)            /* of spans: distances from the log's path at their ends */ \
-    X(short_ttc_steps)   /* of steps */ \
+    X(short_ttc_steps)   /* steps with such a short time to collision */ \
     X(least_ttc_s)       /* of agents: the least time to collision */ \
     X(peak_acceleration) /* of agents: the largest ... */ \
     X(peak_braking) \

@@ -5,10 +5,9 @@
 //
 // The reward is the sum of weight * value over the terms of DRIVE_REWARDS. Weights are the settings
 // reward_<name>, the same for all; or, for terms that have a range, they are drawn uniformly from
-// it for each agent and episode, and shown to the agent
-// ("conditioned" rewards: Cusumano-Towner et al., "Robust Autonomy Emerges from Self-Play", 2025,
-// section 3). Draws are keyed by the bundle's seed, its number, the turn in which the episode
-// starts, and the row.
+// it for each agent and episode, and shown to the agent ("conditioned" rewards: Cusumano-Towner et
+// al., "Robust Autonomy Emerges from Self-Play", 2025, section 3). Draws are keyed by the bundle's
+// seed, its number, the turn in which the episode starts, and the row.
 #include "drive/judge/reward.h"
 
 #include "contract/base.h"
@@ -21,10 +20,10 @@
 #include "drive/tables.h"
 #include "drive/turn.h"
 
-#define FIRST_DRAW 0x40000000u // draws below are the bundle's
+#define FIRST_DRAW 0x40000000u // lower draw numbers are the bundle's
 #define HASTE \
-    2.0f // times distance over time left: at this speed a car 45 m away arrives with a fifth of the
-         // time left
+    2.0f // speeds above this times distance / time left are haste: a car 45 m away that keeps to it
+         // arrives with a fifth of the time left
 
 const pv_drive_reward* pv_drive_rewards(uint32_t* count) {
     static const pv_drive_reward rewards[] = {
@@ -172,7 +171,7 @@ static float pay(const drive_turn* turn, uint32_t row, const drive_outcome* step
     if (paid >> DRIVE_REWARD_##name & 1) \
         reward += weights[DRIVE_REWARD_##name] * value_##name(step);
     DRIVE_REWARDS_ALWAYS(, PAY)
-    if (paid >> DRIVE_REWARD_acceleration) { // the first of those that must be asked for
+    if (paid >> DRIVE_REWARD_acceleration) { // the first term of DRIVE_REWARDS_ASKED
         DRIVE_REWARDS_ASKED(, PAY_IF)
     }
 #undef PAY_IF

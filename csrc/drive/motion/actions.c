@@ -27,7 +27,7 @@
 static const float accelerations[] = {-4.0f, -2.667f, -1.333f, 0.0f, 1.333f, 2.667f, 4.0f};
 static const float steerings[] = {-1.0f,  -0.833f, -0.667f, -0.5f,  -0.333f, -0.167f, 0.0f,
                                   0.167f, 0.333f,  0.5f,    0.667f, 0.833f,  1.0f};
-// GPUDrive's grid goes once around (13 values from -pi to pi, rounded).
+// GPUDrive's grid covers a full turn (13 values from -pi to pi, rounded).
 static const float gpudrive_steerings[] = {-3.142f, -2.618f, -2.094f, -1.571f, -1.047f,
                                            -0.524f, 0.0f,    0.524f,  1.047f,  1.571f,
                                            2.094f,  2.618f,  3.142f};

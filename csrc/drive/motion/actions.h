@@ -14,7 +14,7 @@ typedef struct pv_drive_axis {
     const char* name;
     const char* unit;
     float low, high;     // bounds of a continuous action
-    const float* values; // what discrete actions choose from; NULL: nothing
+    const float* values; // what discrete actions choose from; NULL: the axis has none
     uint32_t count;
 } pv_drive_axis;
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The bicycle model and its limits, for one body (models.c) and for arrays of them (dynamics.c): no
-// branches, and the same bytes from both.
+// The bicycle model and its limits, for one body (models.c) and for arrays of them (dynamics.c): it
+// has no branches and gives both the same bytes.
 //
 // Limits, in this order, each with the state that the previous step has left: the acceleration is
 // clipped to +-max_acceleration_mps2, then its change to max_jerk_mps3; the change of the steering

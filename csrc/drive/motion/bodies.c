@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Bodies: all objects that are in the scene at this step, agents and others, in object order.
-// Others follow their log, and exist from its beginning to its end; or they stay where they are
-// when the scene starts, or drive (follow.c).
+// Other objects follow their log, and exist from its beginning to its end; or they stay where they
+// are when the scene starts, or are driven by IDM (follow.c).
 #include "drive/motion/bodies.h"
 
 #include "contract/base.h"
@@ -23,9 +23,9 @@
 #define NO_FOLLOWER UINT32_MAX
 
 // Lists objects [from, end) that follow their log or stand, from body i on: their numbers and
-// frames. Whether an object is in the scene cannot be predicted, so each is written, and only
-// counted if it is. Frame 0 stands for those that are not; it exists, since a scene that is driven
-// has an agent with frames. Returns the next body.
+// frames. A branch on whether an object is in the scene would be hard to predict, so each is
+// written, but only counted if it is. Absent ones get frame 0, which exists, since a scene that is
+// driven has an agent with frames. Returns the next body.
 static uint32_t list_logged(const drive_turn* turn, uint32_t from, uint32_t end, uint32_t i) {
     const pv_object* objects = turn->scene.objects;
     const pv_frame* frames = turn->scene.frames;

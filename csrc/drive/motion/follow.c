@@ -179,12 +179,12 @@ static leader look_ahead(driver* me) {
 
 // ---- step ----
 
-// Returns the acceleration of a driver who brakes late: not below 0 before stopping at the usual
-// distance from the leader takes a harder deceleration than style->late, and then as hard as that
-// takes. That deceleration is closing^2 / (2 distance), the "deceleration rate to avoid the crash"
-// (Archer, "Indicators for traffic safety assessment and prediction", KTH 2005), here to stop at
-// the usual distance. free: m/s^2, without a leader; idm: with it. Nearer than the usual distance
-// it is IDM's.
+// Returns the acceleration of a driver who brakes late: 0 or more until stopping at the usual
+// distance from the leader takes a harder deceleration than style->late, and then minus the
+// deceleration that it takes. This deceleration is closing^2 / (2 distance), the "deceleration rate
+// to avoid the crash" (Archer, "Indicators for traffic safety assessment and prediction", KTH
+// 2005), here to stop at the usual distance. free, idm: accelerations without and with the leader,
+// m/s^2. Nearer than the usual distance the result is IDM's.
 static float brake_late(
     const drive_style* style, const leader* ahead, float speed, float free, float idm) {
     const float left = ahead->gap - style->gap_m, closing = drive_max(speed - ahead->speed, 0.0f);

@@ -23,7 +23,7 @@
 
 #define POINT_M \
     0.5f // points of the log closer to the previous one are left out: the positions of standing
-         // cars tremble
+         // cars jitter
 #define MOVES_M 2.0f // a car whose log is shorter stays parked
 #define JOIN_M 3.0f  // a lane farther from the end of its log is not the car's own
 

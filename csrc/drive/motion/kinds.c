@@ -30,7 +30,7 @@
 
 #include <string.h>
 
-#define KIND_DRAWS 0x60000000u // draws below are the bundle's, and those of traffic and weights
+#define KIND_DRAWS 0x60000000u // lower draw numbers: the bundle, traffic and weights
 
 // What is drawn: this replaces the bundle's number in the key of a driver's draws.
 #define ABOUT_ITSELF 0

@@ -4,8 +4,9 @@
 // Observation rows of fewer bytes: blocks are computed in float32 and converted to float16 or bytes
 // here.
 //
-// float16 is IEEE 754's binary16, rounded to nearest, ties to even; bounds are below its largest
-// number. A byte shows a column from -most to most in its unit (tables.h); missing objects stay 0.
+// float16 is IEEE 754's binary16, rounded to nearest, ties to even; the bounds of all fields are
+// below its largest number. A byte shows a column from -most to most in its unit (tables.h);
+// missing objects stay 0.
 #include "drive/observe/encode.h"
 
 #include "contract/base.h"

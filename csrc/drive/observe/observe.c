@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Writes observation rows (tables.h) directly into the slab. Path stop 1: the first bytes of an
-// observation are written here.
+// Writes observation rows (tables.h) directly into the slab. Stop 1 of an observation's path
+// (ARCHITECTURE.md): its first bytes are written here.
 //
 // Objects are computed as structure of arrays, 16 entries at a time, and stored column by column
 // into their rows. All values are clipped to the bounds that the field declares, and are finite

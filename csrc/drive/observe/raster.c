@@ -233,8 +233,8 @@ PV_INLINE void place_ends(const canvas* at,
 }
 
 // Draws the segments of a type. Neighbours in the list are neighbours in the scene, so most pieces
-// of it are passed over as a whole: no circle around a segment of theirs touches the one around the
-// picture.
+// of it are skipped as a whole: none of the circles around their segments touches the circle around
+// the picture.
 PV_CLONES static void draw_segments(const canvas* at,
                                     const drive_scene* scene,
                                     int type,

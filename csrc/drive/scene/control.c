@@ -16,7 +16,7 @@
 #include "drive/turn.h"
 
 #define MOVE_M 2.0f               // as MOVE_M in drive_env/scenes/schema.py
-#define TRAFFIC_DRAWS 0x20000000u // draws below are the bundle's
+#define TRAFFIC_DRAWS 0x20000000u // lower draw numbers are the bundle's
 
 static float start_to_goal_square(const pv_object* object, const pv_frame* start) {
     float dx = object->goal_x_m - start->x_m, dy = object->goal_y_m - start->y_m;

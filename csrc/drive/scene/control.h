@@ -20,5 +20,5 @@ uint32_t drive_scene_agents(const pv_context* context, uint32_t scene_index);
 int drive_starts_at_goal(const pv_drive_config* config,
                          const pv_object* object,
                          const pv_frame* start);
-// Makes some agents of the slot, whose scene starts, traffic that no policy drives.
+// Draws, when the slot's scene starts, which of its agents are traffic that no policy drives.
 void drive_draw_traffic(const drive_turn* turn);

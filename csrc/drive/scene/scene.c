@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Border checks of a compiled scene set, and its accessor. The set comes from a file, so nothing in
-// it is trusted: sizes and offsets are compared with the size of the file before anything is read
-// through them. Owns no memory.
+// Checks a compiled scene set before use, and opens its scenes. The set comes from a file, so
+// nothing in it is trusted: sizes and offsets are compared with the size of the file before
+// anything is read through them. Owns no memory.
 //
 // Reading gigabytes at every start would take too long. The start checks the table and the objects,
 // which are counted; the rest of a scene is checked, with its checksum, before the scene is driven
@@ -73,8 +73,8 @@ void drive_scene_open(const uint8_t* data, uint32_t scene, drive_scene* out) {
 // ---- checks ----
 
 // If scenes, frames and lists of candidates could share bytes, a small file could ask for any
-// amount of work. So each byte belongs to one of a kind, and the work is bounded by the size of the
-// file.
+// amount of work. So each byte belongs to at most one item of a kind, and the work is bounded by
+// the size of the file.
 typedef struct checker {
     const uint8_t* data;
     uint64_t bytes;
@@ -190,7 +190,7 @@ static int check_head(const checker* check, const pv_scene* head) {
         return bad(check, offsetof(pv_scene, origin_x), "origin", 0.0, head->origin_x,
                    "finite numbers like");
     if (!(head->dt_s >= 1e-3f &&
-          head->dt_s <= 10.0f)) // accelerations are differences of speeds by it
+          head->dt_s <= 10.0f)) // accelerations are differences of speeds divided by it
         return bad(check, offsetof(pv_scene, dt_s), "dt_s", 10.0, (double)head->dt_s,
                    "at least 0.001 and at most");
     if (head->frame_count < 1 || head->frame_count > UINT16_MAX)

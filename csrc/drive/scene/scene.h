@@ -27,7 +27,7 @@
 
 #define PV_SCENE_HAS_HEIGHT 1 // heights are known; else they are all 0
 #define PV_SCENE_LEVELS \
-    2 // they differ so much in one place that contacts depend on them (set by the compiler)
+    2 // heights in one place differ so much that contacts depend on them (set by the compiler)
 #define PV_SCENE_LANES_INFERRED \
     4 // the source has no connectivity: exits, entries and neighbours of lanes come from geometry
 

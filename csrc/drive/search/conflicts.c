@@ -209,7 +209,8 @@ static int pieces_cross(const drive_way_piece* a, const drive_way_piece* b, floa
     return *t >= 0.0f && *t <= a->length && *u >= 0.0f && *u <= b->length;
 }
 
-// Returns whether a piece comes close to a way's box. A piece that does not cannot cross that way.
+// Returns whether a piece comes close to a way's box. A piece that stays away cannot cross that
+// way.
 PV_INLINE int piece_nears(const drive_way_piece* piece, const float* box) {
     const float x = piece->x + piece->length * piece->ux, y = piece->y + piece->length * piece->uy;
     return drive_max(piece->x, x) >= box[0] - NEAR_M && drive_min(piece->x, x) <= box[2] + NEAR_M &&

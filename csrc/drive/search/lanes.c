@@ -18,7 +18,7 @@
 #define MOST_PIECES 4096         // stops a route that goes round a ring of very short lanes
 #define AT_GOAL_M 4.0f           // a lane this near to a goal leads to it
 #define MOST_ENDS 32             // lanes near a goal that are looked at
-#define GOAL_DRAWS 0x80000000u   // draws below are the bundle's and the rewards'
+#define GOAL_DRAWS 0x80000000u   // lower draw numbers are the bundle's and the rewards'
 
 uint32_t drive_lane_segment_at(const drive_turn* turn,
                                float x,

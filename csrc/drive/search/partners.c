@@ -219,7 +219,7 @@ void drive_lay_out_bodies(drive_turn* turn) {
 }
 
 // Lists the bodies within the range, except that of `row`, with their squared distances and
-// pv_eight. Returns their number.
+// indices. Returns their number.
 PV_INLINE uint32_t find_bodies(const drive_partner_search* search,
                                float* restrict square,
                                uint32_t* restrict index) {
@@ -275,7 +275,7 @@ PV_INLINE int sort_rounded(const float* square, uint32_t n, float most, uint32_t
 }
 
 // The columns of PufferDrive, straight from the rows that were laid out for all agents of the
-// scene. Of what is found only the last one is kept in near.
+// scene. `near` receives only the distance of the last entry, and their number.
 PV_CLONES static void write_pufferdrive(const drive_partner_search* search,
                                         const drive_scratch* scratch,
                                         float* out,

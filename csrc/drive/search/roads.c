@@ -7,7 +7,7 @@
 // The scene stores its segments in groups of 16 neighbours (scene.h). Groups whose box is too far
 // away are skipped; for the others all squared distances are computed, 16 at a time. A row needs
 // the nearest ones in any order, so nothing is sorted: the search is for a limit such that k
-// distances are within it. The entries are written in the order of the groups, 8 pv_eight at a
+// distances are within it. The entries are written in the order of the groups, 8 floats at a
 // time, from rows that contain everything that does not depend on the agent.
 //
 // Each agent remembers how far its k nearest reached and where it stood. After a move of m metres

@@ -123,14 +123,14 @@ PV_INLINE void measure(const drive_scene* scene,
 
 #define PIECE PV_EIGHT // candidates whose columns are computed together
 
-// Assembles the pv_eight of 8 segments in registers: a vector load from memory to which smaller
+// Assembles the floats of 8 segments in registers: a vector load from memory to which smaller
 // pieces were just stored would have to wait for the stores (no store forwarding).
 PV_INLINE pv_eight gather8(const float* of, const uint16_t* index) {
     return (pv_eight){of[index[0]], of[index[1]], of[index[2]], of[index[3]],
                       of[index[4]], of[index[5]], of[index[6]], of[index[7]]};
 }
 
-// Their pv_eight: x, y, ux, uy, half.
+// Loads five floats of each of 8 segments: x, y, ux, uy, half.
 PV_INLINE void load_eight(const drive_scene* scene, const uint16_t* index, float (*raw)[PIECE]) {
     const pv_eight of[5] = {gather8(scene->x, index), gather8(scene->y, index),
                             gather8(scene->ux, index), gather8(scene->uy, index),
@@ -304,8 +304,8 @@ PV_INLINE void fill_rows(const search* wanted, const uint16_t* index, uint32_t n
         e->keys[i] = PV_FAR_BITS;
 }
 
-// Writes entry number r. Its copy is one number longer than an entry, which the next entry
-// overwrites; the last one is cut.
+// Writes entry number r. The copy is one number longer than an entry; the next entry overwrites
+// this number, and the last entry is cut.
 PV_INLINE void copy_entry(const float* row, uint32_t r, uint32_t k, float* out) {
     const uint32_t columns = DRIVE_COUNT_segment;
     memcpy(out + r * columns, row, 4 * sizeof(float));
@@ -355,8 +355,8 @@ PV_CLONES void drive_write_segments(const drive_scene* scene,
 
 #define RINGS 4 // up to 1/8, 1/4, 1/2 and all of the range
 
-// Returns the number with its 16 bits in reverse order. In the order of these, the first few of any
-// run of consecutive segments lie evenly in the run.
+// Returns the number with its 16 bits in reverse order. If the segments of a consecutive run
+// are sorted by these, the first few are spread evenly over the run.
 PV_INLINE uint32_t reversed(uint32_t v) {
     v = (v & 0x5555u) << 1 | (v >> 1 & 0x5555u);
     v = (v & 0x3333u) << 2 | (v >> 2 & 0x3333u);

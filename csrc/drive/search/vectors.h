@@ -230,10 +230,9 @@ PV_INLINE void transpose_half(const float (*v)[PV_EIGHT], float (*rows)[PV_EIGHT
 
 // ---- entries ----
 
-// How a row in the scene's frame becomes an entry: with d = row - origin, each float is d *
-// straight
-// + swap_pairs(d) * crossed. A pair (x, y) is turned into the car's frame with straight = (cos,
-// cos) and crossed = (sin, -sin).
+// How a row in the scene's frame becomes an entry: each float is
+// d * straight + swap_pairs(d) * crossed with d = row - origin. A pair (x, y) is turned into the
+// car's frame with straight = (cos, cos) and crossed = (sin, -sin).
 typedef struct frame_change {
     pv_eight origin, straight, crossed;
 } frame_change;
