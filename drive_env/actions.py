@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Axes of an action under each dynamics model, and the user's own values.
+"""Axes of the actions of each dynamics model, and the values that the user sets for them.
 
-csrc/drive/motion/actions.c has the models' values. Runs in the learner.
+csrc/drive/motion/actions.c defines the models' own values. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def as_texts(values: object) -> tuple[str, ...]:
 
 
 def parse_action_values(texts: Sequence[str], dynamics: str) -> dict[str, tuple[float, ...]]:
-    """Return the user's values by axis.
+    """Return the values that `action_values` texts give, by axis.
 
     Raises:
         ConfigError: the model does not have the axis, the axis is named twice, or its values are

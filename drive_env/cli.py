@@ -62,7 +62,7 @@ from puffervec.workers.process.parallel import each_on_all_cores
 NAME = "puffer-scenes"
 SHOWN = 10  # Files named in a summary; --json names all.
 ALL = "all"
-LEAST = 8  # Fewest scenes per process: fewer do not pay for its start.
+LEAST = 8  # Fewest scenes per process; with fewer, its start costs more than it saves.
 COLUMNS = (
     "frames",
     *OBJECT_TYPES,
@@ -249,7 +249,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def _find_warnings(scene: Scene) -> list[str]:
-    """Return warnings about a scene. Raises: SceneError: it cannot be driven."""
+    """Return warnings about a scene. Raises: SceneError: nothing in it can be driven."""
     check_drivable(scene, scene.name)
     compile_scene(scene, settings_of(DriveConfig()))
     return remarks_on_goals(scene)

@@ -201,12 +201,12 @@ def heading_change(item: SceneObject) -> float:
 
 @dataclass(frozen=True)
 class Lanes:
-    """Points on all lanes, SAMPLE_M apart; n in all."""
+    """The n sample points on all lanes, SAMPLE_M apart."""
 
     place_m: Floats  # (n, 2)
     height_m: Floats  # (n,)
     heading: Floats  # (n, 2) unit vector
-    curvature: Floats  # (m,) 1/m, at the points between two others
+    curvature: Floats  # (m,) 1/m, between adjacent points of a lane
     lane: NDArray[np.int64]  # (n,)
 
 
@@ -223,7 +223,7 @@ def sample_lanes(scene: Scene) -> Lanes:
         if road.type != "lane" or steps.sum() < 1e-3:
             continue
         where = np.concatenate([[0.0], np.cumsum(steps)])
-        # A sample lies in the middle of its stretch; its direction runs from end to end.
+        # A sample is the midpoint of its stretch of lane, with the direction of its chord.
         ends = np.linspace(0.0, where[-1], max(1, round(where[-1] / SAMPLE_M)) + 1)
         line = np.stack([np.interp(ends, where, axis) for axis in road.points_m.T], axis=-1)
         step = np.diff(line[:, :2], axis=0)
@@ -307,7 +307,7 @@ def measure_item(item: Item) -> tuple[str, dict[str, float]] | LeftOut:
     """Load and measure one scene, in any process.
 
     Raises:
-        SceneError: as the loader does.
+        SceneError: see the loader (`Item.load`).
     """
     loaded = item.load()
     if isinstance(loaded, LeftOut):
@@ -322,7 +322,7 @@ def collect_measures(
     """Collect the results of `measure_item` into a set.
 
     Raises:
-        SceneError: none of them is a scene.
+        SceneError: no scene could be measured.
     """
     scenes: dict[str, dict[str, float]] = {}
     for number, outcome in enumerate(outcomes):
@@ -361,9 +361,9 @@ def kolmogorov(a: Floats, b: Floats) -> float:
 
 
 def chance(a: int, b: int) -> float:
-    """Return the distance below which two samples of one distribution stay in 95 % of cases.
+    """Return the 95 % quantile of the distance between two samples of one distribution.
 
-    Uses Smirnov's formula.
+    Uses Smirnov's formula for the Kolmogorov-Smirnov distance of samples of sizes a and b.
     """
     return min(1.0, 1.358 * float(np.sqrt((a + b) / (a * b))))
 

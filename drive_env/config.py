@@ -27,15 +27,16 @@ DEFAULT_SCENES = "generated"
 HELD_OUT_SCENES = "held-out"
 STREET_SCENES, HELD_OUT_STREETS = "streets", "held-out-streets"
 LOT_SCENES, HELD_OUT_LOTS = "lots", "held-out-lots"
-# The scenes that evaluate a run on generated scenes, by the name of the latter.
+# Held-out scenes that evaluate a run, by the name of the generated scenes it trains on.
 EVALUATED_ON = {
     DEFAULT_SCENES: HELD_OUT_SCENES,
     STREET_SCENES: HELD_OUT_STREETS,
     LOT_SCENES: HELD_OUT_LOTS,
 }
-# Pixels along a side of the raster: more than its channels, so that the two are not confused.
+# Fewest pixels along a side of the raster. A raster has fewer channels, so its channel axis is
+# always the shortest.
 LEAST_RASTER = 16
-# Bounds of the length of windows: two frames, and as many as a log may have.
+# Bounds of the length of a window: two frames, and the most frames that a log may have.
 LEAST_WINDOW_S, MOST_WINDOW_S = 0.2, 1000.0
 SCENES_ALLOWED = (
     f'"{DEFAULT_SCENES}", "{DEFAULT_SCENES}:N" (N from 1 to 99999), "{HELD_OUT_SCENES}", the same '
@@ -74,13 +75,13 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
 CHOICES = _choices()
 CONTROLS = cast("tuple[Control, ...]", CHOICES["control"])
-# How many of a setting's names older runs give by number.
+# How many of a setting's names older runs may store as numbers.
 NUMBERED = {"control": 2, "goal_behavior": 2}
 LIMITS = ("max_acceleration_mps2", "max_lateral_mps2", "max_jerk_mps3", "max_steering_rate_radps")
 UNLIMITED = ("delta_local", "state")
-# Settings that drive the agents instead of their actions: at most one may be 1.
+# Settings that move the agents without regard to their actions; at most one may be 1.
 PLAYERS = ("replay_log", "idm_agents", "expert_actions")
-_BOUNDS = _bounds()  # Values outside are refused before scenes are compiled.
+_BOUNDS = _bounds()  # Checked before scenes are compiled.
 # The names are those of DRIVE_CHOICES_... in csrc/drive/tables.h (a test compares them); the
 # numbers are those of NUMBERED.
 Control = Literal["moving", "valid", "all", "predict", "sdc", "ids", 0, 1]
@@ -116,8 +117,8 @@ PRESETS: dict[str, dict[str, int]] = {
     "gpudrive": _REFERENCE, "far": _COMPACT, "driver": _DRIVER,
 }  # fmt: skip
 # The lateral acceleration and steering rate of dynamics=car are those of Cusumano-Towner et al.
-# 2025; the jerk model has them too. Its brakes take 0.4 s to build up (UN Regulation 13-H allows
-# 0.6 s), so that actions which are drawn at random do not cancel out.
+# 2025; the jerk model has them too. The jerk limit lets braking build up in 0.4 s (UN Regulation
+# 13-H allows 0.6 s), so that actions which are drawn at random do not cancel out.
 _CAR_LIMITS = {"max_lateral_mps2": 4.0, "max_jerk_mps3": 10.0, "max_steering_rate_radps": 0.6}
 
 
@@ -126,8 +127,8 @@ class DriveConfig:
     """Settings of the driving env (csrc/drive/tables.h); units are in the names.
 
     Raises:
-        ConfigError: a value outside its bounds, or an unknown name; the message names the field,
-            the value and what is allowed.
+        ConfigError: a value is outside its bounds, or a name is unknown; the message names the
+            field, the value and what is allowed.
     """
 
     num_agents: int = 256
@@ -218,8 +219,8 @@ class DriveConfig:
     reward_log: float = 0.0
     """Reward per metre from the car's place in the log, in every step; below 0 to imitate it."""
     reward_haste: float = 0.0
-    """Reward per m/s above twice the speed that reaches the goal in time, in every step; below 0 so
-    that early arrival gains nothing.
+    """Reward in every step per m/s by which the speed exceeds twice the speed that would reach the
+    goal in time; below 0 so that early arrival gains nothing.
     """
     reward_yield: float = 0.0
     """Reward for entering an area where paths meet less than 3 s before another body that has the
@@ -305,8 +306,9 @@ class DriveConfig:
     offroad_behavior: OffroadBehavior = "ignore"
     """Consequence of touching or crossing a road edge; values as for collision_behavior."""
     box_scale: float = 1.0
-    """Share of length and width with which objects touch each other and road edges; PufferDrive
-    and GPUDrive use 0.7. Everything else, such as what agents observe, keeps the full size.
+    """Factor on the length and width of objects when contacts with each other and with road edges
+    are detected; PufferDrive and GPUDrive use 0.7. Everything else, such as what agents observe,
+    keeps the full size.
     """
     respawn_goal_share: float = 0.25
     """Reward for reaching the goal again after a respawn, as a share of reward_goal."""
@@ -422,7 +424,7 @@ class DriveConfig:
     placement_seed: int = field(default=0, metadata={"python": True})
     """Seed of the placements. A run on placed vehicles is evaluated with another one."""
 
-    # Settings of an instance that a preset filled in, with the values that the user passed.
+    # The values that the user passed for settings that a preset then filled in.
     unresolved: ClassVar[Mapping[str, Any]] = {}
 
     def __post_init__(self) -> None:

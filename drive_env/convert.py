@@ -172,7 +172,7 @@ class _Source:
     folder: str
 
     def places(self, format: str) -> tuple[Path, ...]:
-        """Return its possible places below the output folder, plainest first."""
+        """Return the possible output paths, relative to the output folder, plainest first."""
         short, ending = (
             self.place.with_suffix(f".{format}"),
             self.place.with_name(f"{self.place.name}.{format}"),
@@ -189,9 +189,9 @@ def tasks_of(
     """Return the tasks, and the .pvs files that cannot be opened.
 
     The folder below `out` has the names and subfolders of the source. Where several scenes would
-    become one file, their old endings stay in the names, or they go below the names of the folders
-    that the user named. A scene file in a place where another scene will be written is an earlier
-    result, and is skipped.
+    become one file, their old suffixes stay in the names, or they go into subfolders named after
+    the folders that the user named. A scene file at a path where another scene will be written is
+    an earlier result, and is skipped.
 
     Raises:
         SceneError: two scenes would still become one file, or every file already lies where it
@@ -225,7 +225,7 @@ def tasks_of(
 def _sources_of(files: Sequence[SceneFile], out: Path) -> tuple[list[_Source], list[Conversion]]:
     """Return the scenes in files, and the files that cannot be opened.
 
-    Scenes of one name in a .pvs file go to folders named by their numbers.
+    Scenes that share a name in a .pvs file go to folders named by their numbers.
     """
     sources: list[_Source] = []
     refused = []
@@ -262,11 +262,11 @@ def _file_name(name: str, index: int | None) -> str:
 
 
 def is_done(task: Task, rules: Rules) -> bool:
-    """Return whether the file exists, was made by these rules, and is not older than its source.
+    """Return whether the output exists, follows these rules, and is not older than its source.
 
-    Files appear whole or not at all. The rules they were made by are read from the files; JSON is
-    always written alike. How a scene was cut into windows cannot be read, so windows are always
-    made again.
+    Outputs appear whole or not at all. The rules by which a file was made are read from the file;
+    JSON files follow the same rules always. A file does not tell how a scene was cut into windows,
+    so windows are always written again.
     """
     if rules.frames:
         return False

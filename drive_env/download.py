@@ -126,7 +126,7 @@ def unpack(archive: Path, folder: Path) -> Unpacked:
     Files that exist already are left unchanged.
 
     Raises:
-        SceneError: it is not an archive, it is damaged, or a file cannot be written.
+        SceneError: the file is not an archive or is damaged, or a scene cannot be written.
     """
     counts = {"written": 0, "there": 0, "passed_over": 0}
     refused: list[str] = []

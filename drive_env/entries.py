@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Settings that are lists of entries NAME=VALUE in one text."""
+"""Parses settings whose text is a list of entries NAME=VALUE."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def entries_of(
         setting: name of the setting.
         text: entries, divided by spaces or commas; an entry without "=" has the value None.
         what: what the names are, in the plural, for messages.
-        names: the names that are known.
-        example: a text that is right, for messages.
+        names: the allowed names.
+        example: a valid text, for messages.
 
     Raises:
-        ConfigError: it is not a text, or a name is unknown or occurs twice.
+        ConfigError: the setting is not a text, or a name is unknown or occurs twice.
     """
     if not isinstance(text, str):
         raise ConfigError(f'drive: {setting} is {text!r}; it must be text like "{example}"')

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from puffervec.contract.keyboard import Keys
     from puffervec.vec.vector_env import VectorEnv
 
-# A realistic car, and what a driver has to see in real scenes. With the bicycle's own values and
-# the same limits 20 % of the half-seconds are comfortable, with the car's 92 % (3M agent-steps, no
-# reward for comfort; scores 0.81 and 0.79).
+# A realistic car, and what a driver has to see in real scenes. Under the same limits, 20 % of the
+# half-second intervals are comfortable with the bicycle's action values and 92 % with the car's
+# (3M agent-steps, no reward for comfort; scores 0.81 and 0.79).
 DRIVER = {"dynamics": "car", "observation": "driver"}
-# With a third of these penalties more cars crash; with twice as high ones cars stop driving. So do
-# beginners with these, for six million agent-steps, unless `reward_limit` spares them. With a goal
-# worth 1 and terms for comfort three times as large, cars stand still before tight turns (0.16 of
-# those in parking lots never arrive, with these 0.02). Without haste cars arrive in half the time
-# of the log.
+# With penalties a third as large more cars crash; with twice as large ones cars stop driving. Even
+# with these, beginners stop driving for six million agent-steps unless `reward_limit` clips their
+# penalties. With a goal reward of 1 and comfort terms three times as large, cars stand still before
+# tight turns (0.16 of the cars in parking lots never arrive; 0.02 with these rewards). Without the
+# haste term, cars arrive in half the time of the log.
 REWARDS = {
     "reward_goal": 3.0,
     "reward_progress": 0.05,
@@ -52,18 +52,18 @@ REWARDS = {
     "reward_haste": -0.01,
     "reward_red_light": -0.5,
 }
-# Short rollouts and small minibatches: many gradient steps per simulated step. Most samples are of
-# cars that drive along as expected; without them an update takes an eighth of the time, which is
-# better spent on further rollouts. A gamma of 0.985 learns more slowly (0.73 against 0.83 after 3M
-# agent-steps, all of them learned from).
+# Short rollouts and small minibatches: many gradient steps per simulated step. Most samples
+# show cars that drive as expected; an update that skips these samples takes an eighth of the time,
+# and the rest is better spent on further rollouts. A gamma of 0.985 learns more slowly (a score of
+# 0.73 against 0.83 after 3M agent-steps, without skipped samples).
 PRESET: dict[str, dict[str, Any]] = {
     "env": {"scenes": "generated:1000,streets:1000,lots:600", **DRIVER, **REWARDS},
     "vec": {"num_envs": 4},
     "train": {
         "horizon": 32,
         "advantage_share": 0.125,
-        "reward_limit": ((1e6, 1.5), (3e6, 5.0), (3e6, 0.0)),  # At last there is none.
-        "minibatch_size": 4096,  # 512 samples, half of them in each thread of two.
+        "reward_limit": ((1e6, 1.5), (3e6, 5.0), (3e6, 0.0)),  # no limit after 3M steps
+        "minibatch_size": 4096,  # of which 512 are kept, 256 for each of two threads
         "microbatch_size": 256,
         "lr": 3e-3,
         "gamma": 0.97,

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: MIT
 """The drivers of the logs as experts whose actions can be cloned (puffervec/contract/experts.py).
 
-The env plays the actions by which the run's model of motion follows each log
-(csrc/drive/motion/expert.c), nearest in the run's action space, from wherever the car is by then.
-An action counts as known if the log has the object both before and after the step. Runs in the
-learner.
+In each step the env plays the action, from the run's action space, by which the dynamics model best
+follows the log from the car's current pose (csrc/drive/motion/expert.c). An action counts as known
+if the log has the object both before and after the step. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from drive_env.scenes.sceneset import SceneSet
 from puffervec.contract.drawing import State
 from puffervec.contract.experts import Experts
 
-# The logs of most data sets have 91 frames. An expert drives a scene equally each time, so new
+# The logs of most data sets have 91 frames. An expert drives a scene the same way each time, so new
 # scenes are drawn after one episode.
 EPISODE_STEPS = 91
 KEPT_SCENES = 4096
@@ -39,7 +38,7 @@ def experts(config: DriveConfig) -> Experts:
     changes: dict[str, Any] = {
         **dict.fromkeys(PLAYERS, 0),
         "expert_actions": 1,
-        "metrics": 1,  # ade_m is the distance of what is played from the log.
+        "metrics": 1,  # ade_m: how far the expert drives from its log
         "resample_steps": min(config.resample_steps, config.max_steps or EPISODE_STEPS),
     }
     settings = dataclasses.replace(config, **changes)
@@ -47,7 +46,7 @@ def experts(config: DriveConfig) -> Experts:
 
 
 class _Reader:
-    """A reader of what an env has played; it opens the scenes in its first call."""
+    """Reads the actions that an env has played; opens the scenes at its first call."""
 
     def __init__(self, config: DriveConfig) -> None:
         self._config = config
@@ -74,7 +73,7 @@ class _Reader:
         return actions, known
 
     def _logged_frames(self, scene: int) -> NDArray[np.bool_]:
-        """Return in which frames the log has each object of a scene, (objects, frames) bool."""
+        """Return whether the log has each object in each frame, (objects, frames) bool."""
         head, arrays = self._scenes.scene(scene, ("objects", "frames"))
         objects = arrays["objects"]
         logged = np.zeros((len(objects), int(head["frame_count"])), np.bool_)

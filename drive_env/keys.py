@@ -17,7 +17,7 @@ from puffervec.errors import ConfigError
 AHEAD, BACK, LEFT, RIGHT = "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"
 NAMES = {AHEAD: "accelerate", BACK: "brake, back", LEFT: "left", RIGHT: "right"}
 ALONE = ("replay_log", "expert_actions", "idm_agents")
-WAYS = 5  # steps in which a continuous action reaches its bound on either side
+WAYS = 5  # steps from 0 to either bound of a continuous action while a key is held
 
 
 def keys(config: DriveConfig) -> Keys:

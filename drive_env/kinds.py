@@ -13,7 +13,7 @@ from drive_env.entries import entries_of
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
 
-MOST = 1000.0  # of a weight
+MOST = 1000.0  # largest weight
 # The numbers in which kinds differ: factors of the settings idm_..., a probability, and m/s^2
 NUMBERS = ("speed", "headway", "gap", "acceleration", "braking", "unseen", "late")
 
@@ -55,7 +55,7 @@ def parse_kinds(text: str) -> dict[str, float]:
 
 
 def kind_params(text: str) -> dict[str, np.ndarray]:
-    """Return a `traffic_kinds` as params: (kinds,) float32, the sums of the shares up to each."""
+    """Return a `traffic_kinds` as params: (kinds,) float32, their cumulative shares."""
     weights = parse_kinds(text)
     if not weights:
         return {}

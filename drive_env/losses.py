@@ -32,8 +32,8 @@ def losses(
     Args:
         format: "json", "bin" or "pvs".
         layout: layout of a .bin file.
-        written: the scene in its .pvs file.
-        simplify_m: the largest deviation of its roads.
+        written: the scene as read from its .pvs file.
+        simplify_m: the largest deviation of its simplified roads.
     """
     if written is not None:
         dropped, simplified = _of_pvs(scene, written, simplify_m)
@@ -47,7 +47,7 @@ def losses(
 def _of_json(scene: Scene) -> Losses:
     dropped: Counter[str] = Counter()
     dropped["links of lanes"] = sum(road.links is not None for road in scene.roads)
-    controls = scene.controls or ()  # None: the controls come from what JSON stores
+    controls = scene.controls or ()  # None: they derive from fields that JSON stores
     kinds = _kinds(scene) if scene.controls else Counter[str]()
     dropped["yield signs"] = kinds["yield_sign"]
     dropped["stop lines"] = sum(item.stop_line_m is not None for item in controls)
@@ -84,7 +84,7 @@ def _of_bin(scene: Scene, layout: str) -> Losses:
     with_id = [item.id for item in stored if item.id != -1]
     if "id" not in form.head:
         dropped["ids of roads"] = sum(road.id != -1 for road in scene.roads)
-    # Objects without an id get 0, and ids must differ.
+    # An object without an id is written with id 0; if two ids are equal, readers ignore all.
     if "id" not in form.head or len(stored) - len(set(with_id)) > 1:
         dropped["ids of objects"] = len(with_id)
     return dropped, Counter(
@@ -128,12 +128,12 @@ def _kinds(scene: Scene) -> Counter[str]:
 
 
 def _placeless(scene: Scene) -> int:
-    """Return the number of traffic lights of a JSON scene that never have a place."""
+    """Return the number of traffic lights of a JSON scene that have no position in any frame."""
     return len(scene.traffic_lights) - len(lights_of(scene)) if scene.controls is None else 0
 
 
 def _wordless(scene: Scene) -> int:
-    """Return the number of states of a JSON scene that are unknown words."""
+    """Return the number of light states of a JSON scene that are not known words."""
     lights = [
         light
         for light in scene.traffic_lights.values()

@@ -111,13 +111,13 @@ def expert_actions(
 ) -> Experts:
     """Return the actions by which the model of `config` follows each vehicle's log.
 
-    Vehicles that are present in the first frame count. Models that set poses follow their log
-    exactly. The others choose two numbers for a pose of three, so each action corrects for where
-    the vehicle is by then (csrc/drive/motion/inverse.c). An env with `expert_actions=1` plays the
-    same actions.
+    Only vehicles that are present in the first frame are included. Models that set poses follow
+    their log exactly. The actions of other models have two numbers, but a pose has three, so each
+    action also corrects earlier deviations (csrc/drive/motion/inverse.c). An env with
+    `expert_actions=1` plays the same actions.
 
     Args:
-        config: `scenes`, `dynamics`, `actions`, `action_values`, the limits and the bicycle's
+        config: only `scenes`, `dynamics`, `actions`, `action_values`, the limits and the bicycle's
             settings matter.
         scene: its number or its name.
         scenes: the compiled set; None: `config.scenes` is compiled, or found in the cache.

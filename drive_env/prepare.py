@@ -84,7 +84,8 @@ class Prepared:
     def set_params(self) -> dict[str, NDArray[Any]]:
         """Return the params for passes through weighted sets.
 
-        They are the end of each set, and its share of the draws that earlier sets leave over.
+        They hold, for each set, the index after its last scene, and its share of the draws that
+        earlier sets leave over.
         """
         if all(weight is None for weight in self.weights):
             return {}
@@ -186,8 +187,8 @@ def map_in_place(
 ) -> Prepared | None:
     """Return the one .pvs file that the setting names, to be mapped in place.
 
-    None if there are other sources, if the file's index does not cover the settings, or if a scene
-    is to be cut into windows.
+    Returns None if there are other sources, if the file's index does not cover the settings, or if
+    a scene is to be cut into windows.
     """
     (source, *others) = sources
     if others or source.compiled is None or config.split != "all":
@@ -202,14 +203,14 @@ def map_in_place(
 
 
 def covers(one: CompileSettings, other: CompileSettings) -> bool:
-    """Return whether an index made with one can answer all searches of the other's."""
+    """Return whether an index built with `one` can answer all searches under `other`."""
     return bool(
         (np.array(one.index_k) >= other.index_k).all() and one.range_m >= np.float32(other.range_m)
     )
 
 
 def same_index(one: CompileSettings, other: CompileSettings) -> bool:
-    """Return whether scenes compiled with one fit into a set compiled with the other."""
+    """Return whether scenes compiled with `one` fit into a set compiled with `other`."""
     return bool(one.index_k == other.index_k and one.range_m == np.float32(other.range_m))
 
 
@@ -313,7 +314,7 @@ def compile_into(
     try:
         missing = [part for part in parts if load_cached(part.path) is None]
         left = sum(len(part.items) for part in missing)
-        # In random order, in which other processes are seldom at the same part.
+        # In random order, so that concurrent processes seldom compile the same part.
         random.Random().shuffle(missing)
         compiled = each_on_all_cores(
             functools.partial(compile_missing, whole=path, settings=settings, frames=frames),
@@ -346,8 +347,8 @@ def parts_of(
 ) -> list[Part]:
     """Cut the scenes of each source into parts of PART scenes.
 
-    Parts are larger where there would be more than MOST_PARTS. They belong to the set of a path
-    alone: its process removes them, and another one may be compiling the same scenes.
+    Parts are larger where there would be more than MOST_PARTS. Parts are not shared between sets,
+    even if these have the same scenes: the process that completes the set at `path` removes them.
     """
     size = max(PART, -(-sum(len(source.items) for source in sources) // MOST_PARTS))
     pieces = [
@@ -362,7 +363,7 @@ def parts_of(
 
 
 def compile_missing(part: Part, whole: Path, settings: CompileSettings, frames: int = 0) -> int:
-    """Compile a part unless another process has, or has finished the whole set.
+    """Compile a part unless another process has compiled it or the whole set.
 
     Args:
         part, settings, frames: as for `compile_part`.
@@ -385,7 +386,7 @@ def compile_part(part: Part, settings: CompileSettings, frames: int = 0) -> int:
     set is synced to the disk: a part is verified before it is used.
 
     Raises:
-        SceneError: as the loaders do, or a file cannot be written.
+        SceneError: a loader fails, or a file cannot be written.
     """
     outcomes = [
         (number, outcome)
@@ -411,7 +412,7 @@ def compile_loaded(
 ) -> list[CompiledScene | LeftOut]:
     """Compile a scene that a loader returned, or its windows; one that fails is left out.
 
-    Scenes of a .pvs file keep their segments, and get another index where they need one.
+    Scenes of a .pvs file keep their segments, and get a new index if the settings need another.
 
     Args:
         frames: see `set_path`.
@@ -449,7 +450,7 @@ def join_parts(
     """Write the set of all parts, with the notes on all of it.
 
     Raises:
-        SceneError: there is no scene in any of them.
+        SceneError: no part has a scene.
     """
     left_out: list[list[str]] = []
     counts = [0] * sources

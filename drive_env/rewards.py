@@ -16,7 +16,7 @@ from drive_env.entries import entries_of
 from puffervec._ffi import ffi, lib
 from puffervec.errors import ConfigError
 
-MOST = 1000.0  # the bound of the settings too
+MOST = 1000.0  # also the bound of the settings reward_...
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Term:
     """A term of the reward. Its weight is the setting reward_<name>."""
 
     name: str
-    unit: str  # of the value that the weight multiplies
+    unit: str  # unit of the value that the weight multiplies
     meaning: str
 
 
@@ -67,7 +67,7 @@ def parse_ranges(text: str) -> dict[str, tuple[float, float]]:
 def reward_params(text: str) -> dict[str, np.ndarray]:
     """Return a `reward_ranges` as params: (terms, 2) float32.
 
-    For a term without a range the lowest is above the highest.
+    In the row of a term without a range, the lowest value is above the highest.
     """
     ranges = parse_ranges(text)
     if not ranges:

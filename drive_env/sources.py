@@ -55,13 +55,13 @@ from puffervec.system.cache import SCENES, cache_folder, holding, key_of, write_
 from puffervec.system.cores import usable_cores
 
 SHARES = {"train": 0.8, "validation": 0.9, "test": 1.0}  # upper end of each split in [0, 1)
-# In place of a digest: the file is a .pvs file, or one of TFRecords.
+# These stand in place of the digest of a .pvs file and of a TFRecord file.
 COMPILED, RECORDS = "compiled", "records"
 MOST_INDEX_BYTES = 1 << 28
 # A file that was changed this shortly before it was read may change again without a new time stamp.
 FRESH_NS = 2_000_000_000
 MANY_FRESH = 32  # several threads read at least this many files
-MANY_UNKNOWN, PROBES = 1000, 256  # of more new files, this many are probed for a scene
+MANY_UNKNOWN, PROBES = 1000, 256  # if more files are new, a sample of this many must have a scene
 LIST = ".txt"  # suffix of lists of scenes
 _COUNT = re.compile(r"[1-9][0-9]{0,4}")
 # For each kind of generated scenes its version, which is part of the cache key, and its generator.
@@ -72,7 +72,7 @@ GENERATORS: dict[str, tuple[int, Callable[[int, int, bool], Scene]]] = {
 }
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
-# A scene, one of a .pvs file with its settings, or why there is none
+# A scene, a stored scene with the settings of its .pvs file, or why it is left out
 Loaded = Scene | tuple[StoredScene, CompileSettings] | LeftOut
 
 
@@ -83,8 +83,8 @@ class Item:
     Attributes:
         id: what its split depends on.
         identity: JSON-like; equal for equal content.
-        load: reads it.
-        load_map: reads it as a map, on which nothing has to be drivable; None: with `load`.
+        load: reads the scene.
+        load_map: reads it as a map, which needs no object that can drive; None: `load` reads it.
         place: the folder or .pvs file that contains it, absolute; "" if it is generated.
     """
 
@@ -115,8 +115,8 @@ class Source:
     """One of the sets that the setting names.
 
     Attributes:
-        weight: relative frequency of draws of all its scenes together; None if the setting has
-            none.
+        weight: relative frequency of draws of all its scenes together; None if the setting
+            gives none.
         compiled: its path if it is a .pvs file.
     """
 
@@ -270,7 +270,7 @@ def _listed_items(path: Path) -> list[Item]:
     Empty lines and those that begin with # are left out.
 
     Raises:
-        SceneError: a line names nothing, or there is none.
+        SceneError: a line names no file or folder, or no line names one.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -291,7 +291,7 @@ def _listed_items(path: Path) -> list[Item]:
 
 
 def generated_items(kind: str, count: int, seed: int, wide: bool = False) -> list[Item]:
-    """Return scenes of a generator, by the name of its scenes in the setting."""
+    """Return the first `count` scenes of a seed by the generator GENERATORS[kind]."""
     version, make = GENERATORS[kind]
     return [
         Item(
@@ -306,7 +306,7 @@ def generated_items(kind: str, count: int, seed: int, wide: bool = False) -> lis
 def _folder_items(folder: Path) -> list[Item]:
     """Return the scenes in a folder and its subfolders, of all formats.
 
-    A file that cannot be read reports that when it is loaded.
+    For an unreadable file, loading its scene gives the reason.
     """
     files = scene_files(folder)
     cached, top = (cache_folder() / SCENES).resolve(), folder.resolve()
@@ -347,7 +347,7 @@ def _compiled_items(path: Path) -> list[Item]:
         SceneError: see SceneSet.
     """
     scenes = SceneSet(path)
-    # The checksum is of the table, which has those of the scenes.
+    # This checksum covers the table, which contains the checksums of the scenes.
     total, file = int(scenes.head["crc32"]), str(path.absolute())
     return [
         Item(
@@ -378,7 +378,7 @@ def _record_items(path: Path) -> list[Item]:
 
 
 def records_of(path: Path) -> list[Record]:
-    """Return the records of a TFRecord file; those of a file that has not changed are kept."""
+    """Return the records of a TFRecord file; cached until the file changes."""
     return _stamped_records(path, tuple(stamp_of(path)))
 
 
@@ -394,7 +394,7 @@ def load_record(
 
     Args:
         stamp: `stamp_of` the file when its records were listed.
-        as_map: nothing has to be drivable.
+        as_map: accept a scene in which nothing can drive.
 
     Raises:
         SceneError: the file was replaced since.
@@ -453,7 +453,7 @@ def load_file(
     Args:
         leave_out: True returns a LeftOut for a file that cannot be used; `digest` may then be the
             reason why it could not be read.
-        as_map: nothing has to be drivable.
+        as_map: accept a scene in which nothing can drive.
 
     Raises:
         SceneError: the file cannot be used (see `check_drivable`), or it was replaced since.
@@ -507,7 +507,7 @@ def digest_of(path: Path) -> str:
 def digest_or_refusal(path: Path) -> str:
     """Return `digest_of`, or the reason why the file cannot be read.
 
-    COMPILED and RECORDS for files of many scenes, which may be large.
+    Files of many scenes may be large, so COMPILED or RECORDS is returned for them.
     """
     try:
         if is_scene_set(path):
@@ -549,9 +549,9 @@ def digests_of(folder: Path, files: list[Path]) -> dict[Path, str]:
 
 
 def _require_a_scene(folder: Path, files: list[Path]) -> None:
-    """Raise SceneError if an even sample of the files has no scene.
+    """Raise SceneError if no file of an evenly spaced sample is a scene.
 
-    A user may name `/` by mistake, which would take hours to read.
+    This stops early when a user names, say, `/` by mistake, which would take hours to read.
     """
     probed = files[:: -(-len(files) // PROBES)]
     if not any(is_scene_set(path) or is_record_file(path) or _is_scene(path) for path in probed):
@@ -571,9 +571,9 @@ def _is_scene(path: Path) -> bool:
 
 
 def stamp_of(path: Path) -> list[int]:
-    """Return what changes with a scene's files: their sizes and inodes, then the newest times.
+    """Return numbers that change with a scene's files: sizes and inodes, then the newest times.
 
-    An empty list if a file cannot be examined.
+    The list is empty if a file cannot be examined.
     """
     with contextlib.suppress(OSError, ValueError):
         all_status = [file.stat() for file in source_files(path)]

@@ -194,7 +194,7 @@ class SceneDrawing:
     def numbers(self, state: State) -> dict[str, float]:
         """Return shares of the agents; contacts and departures only if the settings count them."""
         keys = {"at goal": "reached", "collided": "contacts", "left the road": "departures"}
-        # An agent is in the scene until the step after its last one.
+        # An agent is still active in the step that ends its row, and leaves in the next one.
         found = {"driving": (state["active"] > 0) & (state["ended"] == 0)}
         found |= {name: state[key] > 0 for name, key in keys.items() if key in state}
         return {name: float(of_rows[self.rows].mean()) for name, of_rows in found.items()}

@@ -52,7 +52,7 @@ class Party:
 
 
 class Events:
-    """Finder of the events of an episode.
+    """Finds the events of an episode.
 
     Args:
         rows, agents: rows of the agents, and the objects that they move.
@@ -106,7 +106,7 @@ class Events:
             )
 
     def _parties(self, state: State, before: State) -> Iterator[Party]:
-        """Yield the bodies that are present after a step, and the agents that took it."""
+        """Yield the bodies that are present after a step, and the agents that took part in it."""
         for row, number in self._rows.items():
             if before["active"][row]:
                 size = float(state["length"][row]), float(state["width"][row])
@@ -182,7 +182,7 @@ def _advance_m(was: Sequence[float], now: Sequence[float]) -> float:
 def _first_object(state: State, before: State, row: int) -> int | None:
     """Return the object of an agent's first contact.
 
-    None if that contact is not in this step, or the env does not record it.
+    Returns None if that contact is not in this step, or the env does not record it.
     """
     if (
         "contact_object" not in state

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Draws what an agent observes: other cars, segments, the route, lights, and what rays meet.
 
-Blocks are recognized by their columns (csrc/drive/tables.h). Columns that are not places, and the
-raster, are not drawn.
+Blocks are recognized by their columns (csrc/drive/tables.h). Columns that are not
+coordinates, and the raster, are not drawn.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Pose = tuple[float, float, float]  # x, y, heading
 
 
 class Sight:
-    """Reader of the observation rows of a config."""
+    """Turns observation rows of a config into shapes."""
 
     def __init__(self, config: DriveConfig) -> None:
         self._config = config

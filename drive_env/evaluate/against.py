@@ -57,7 +57,7 @@ class Against:
         self.overrides: Mapping[str, Any] = getattr(driver, "overrides", {})
 
     def reset(self, vec: VectorEnv) -> None:
-        """Reset both, and find the rows of the self-driving cars."""
+        """Reset both actors, and find the rows of the self-driving cars."""
         self._driver.reset(vec)
         self._other.reset(vec)
         self._own = np.concatenate([self._own_rows(vec.peek(env)) for env in range(vec.num_envs)])
@@ -70,7 +70,7 @@ class Against:
         return own & (number >= 0)
 
     def act(self, obs: Any, vec: VectorEnv) -> NDArray[Any]:
-        """Return the actions of both, each for its own rows."""
+        """Return the actions of both actors, each for its own rows."""
         actions = np.array(self._other.act(obs, vec))
         actions[self._own] = np.asarray(self._driver.act(obs, vec))[self._own]
         return actions
@@ -80,7 +80,7 @@ def check_fits(name: str, actor: Actor, config: DriveConfig) -> None:
     """Refuse an actor that needs an env with other settings.
 
     Raises:
-        ConfigError: it does; the message names the setting.
+        ConfigError: the actor needs another value of a setting, which the message names.
     """
     for setting, value in getattr(actor, "overrides", {}).items():
         if getattr(config, setting) != value:
@@ -92,7 +92,7 @@ def check_fits(name: str, actor: Actor, config: DriveConfig) -> None:
 
 
 def step_of(row: Row, name: str) -> float:
-    """Return the step in a cell of an agent's row, infinite if it is empty."""
+    """Return the step in a cell of an agent's row, or infinity if the cell is empty."""
     step = row[name]
     return float(step) if isinstance(step, (int, float)) else math.inf
 
@@ -120,7 +120,7 @@ def row_of(traffic: str, agents: Sequence[Row]) -> Row:
     """Return the rates of some agents with 95 % intervals, in which scenes and seeds are clusters.
 
     Args:
-        traffic: name of what they met.
+        traffic: name of the traffic that they met.
         agents: a row per agent and episode (failures.py).
     """
     places = [

@@ -5,8 +5,9 @@
 Runs in the learner; baselines are evaluated as policies are. An actor may have `overrides`, a dict
 of config values that it needs. `constant-velocity` sees nothing. `lane-follow` sees what a policy
 sees: it keeps to its lane, holds a speed and brakes for the car ahead, but does not know its route.
-`log` lets the env move the cars by their logs, which evaluates the data itself; `idm` along the
-logs' paths, respecting gaps and lights; `expert` plays actions that follow the logs.
+`log` lets the env move the cars by their logs, which evaluates the data itself; `idm` lets it drive
+them along the paths of their logs, respecting gaps and lights; `expert` plays actions that follow
+the logs.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ STEERINGS_RAD = np.array(
 )
 
 # The action space of baselines that choose actions, and the rows that they read, whatever the run's
-# policy observes. Numbers of segments are not overridden where a baseline needs none: the index of
-# scenes depends on them, so other numbers would compile the scenes again.
+# policy observes. Numbers of segments are kept where a baseline needs no segments: the index
+# of scenes depends on these numbers, so other ones would compile the scenes again.
 DEFAULT_ACTIONS: dict[str, Any] = {
     "dynamics": "bicycle", "actions": "discrete", "action_values": (), **dict.fromkeys(PLAYERS, 0),
     **dict.fromkeys(LIMITS, 0.0),
@@ -213,7 +214,7 @@ class LogActor:
         """Do nothing."""
 
     def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
-        """Return (rows,) zeros."""
+        """Return actions of 0, (rows,)."""
         return np.zeros(row_count(obs), dtype=np.int32)
 
 
@@ -229,7 +230,7 @@ class IdmActor:
         """Do nothing."""
 
     def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
-        """Return (rows,) zeros."""
+        """Return actions of 0, (rows,)."""
         return np.zeros(row_count(obs), dtype=np.int32)
 
 
@@ -242,7 +243,7 @@ class ExpertActor:
         """Do nothing."""
 
     def act(self, obs: Rows, vec: VectorEnv) -> NDArray[Any]:
-        """Return (rows,) or (rows, D) zeros; the env plays its own actions."""
+        """Return actions of 0, (rows,) or (rows, D); the env plays its own actions."""
         group = vec.spec.groups[0]
         shape = (
             (row_count(obs),)

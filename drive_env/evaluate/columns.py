@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Rates and means computed from the records of the driving env (csrc/drive/judge/records.h).
 
-The log and evaluations show them. Each is the sum of a record over the number of agents or, as
-"sum/count", over the sum of another record.
+The training log and evaluations show them. Each is the sum of a record divided by the number of
+agents or, if written "sum/count", by the sum of another record.
 """
 
 from __future__ import annotations

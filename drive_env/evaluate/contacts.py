@@ -92,7 +92,7 @@ def contact_of(
         state: as from `vec.peek`.
         row: row of the agent.
         arrays, lane_segments: arrays and lane segments of its compiled scene.
-        box_scale: share of their size with which objects touch.
+        box_scale: scale of the boxes that are tested for contact.
     """
     number = int(state["contact_object"][row]) - 1
     if not 0 <= number < len(arrays["objects"]):
@@ -187,7 +187,7 @@ def contact_side(own: Body, other: Body) -> str:
 
 
 def _time_to_close(gap_m: float, closing_mps: float) -> float:
-    """Return the seconds until a gap closes; a negative overlap in m if it is closed."""
+    """Return the seconds until a gap closes, or minus the overlap in m if it is closed."""
     return gap_m if gap_m <= 0 else gap_m / max(closing_mps, 1e-3)
 
 

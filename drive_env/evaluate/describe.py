@@ -3,8 +3,8 @@
 """Summarizes the scenes of a config for the command line.
 
 The summary has their number, what was left out, their bytes, padding, and how far agents see. Runs
-in the learner before training. It reads the first frame of the scenes and a few bundles; nothing is
-stepped.
+in the learner before training. It reads the first frame of the scenes and a few bundles, and
+steps no env.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.scenes.reader import LeftOut
 from drive_env.scenes.sceneset import SceneSet
 
-MOST_SCENES = 400  # scenes whose observations are read; of more scenes, an even sample
+MOST_SCENES = 400  # scenes whose observations are read; more are sampled evenly
 BUNDLES = 8
 
 

@@ -23,7 +23,7 @@ FOREVER = 1_000_000  # a value of resample_steps that no evaluation reaches
 
 
 def evaluation_config(config: DriveConfig, overrides: Mapping[str, Any]) -> DriveConfig:
-    """Return the config without shaping and traffic, with metrics, and with bundles that stay."""
+    """Return the config without shaping and traffic, with metrics, and without resampling."""
     largest = 4096  # the upper bound; the caller lowers it to what the scenes need
     return dataclasses.replace(
         config,

@@ -3,9 +3,9 @@
 """Drives every scene a number of times and tabulates rates, per scene and in total.
 
 Runs in the learner; the envs run in any backend. Env i of a batch holds only scene i, as its task.
-The table is computed from the first `episodes` records of each env, so C is the judge. Shaping
-rewards are off. The driver is an `Actor`: a baseline (drive_env.evaluate.baselines) or a policy
-wrapped by the trainer.
+The table is computed from the first `episodes` records of each env, so the C code judges.
+Shaping rewards are off. The driver is an `Actor`: a baseline (drive_env.evaluate.baselines) or a
+policy wrapped by the trainer.
 """
 
 from __future__ import annotations
@@ -191,8 +191,8 @@ def evaluate(
         episodes: per scene and seed, at least 1. If all episodes of each scene are equal, one of
             each is counted, and a remark says so.
         seed: scene i runs in an env seeded with seed + i.
-        seeds: number of seeds, each SEED_STEP above the last one; an actor that draws continues its
-            draws.
+        seeds: number of seeds, each SEED_STEP above the last one; an actor that draws random
+            numbers continues its sequence from seed to seed.
         backend: "serial", "threading" or "multiprocessing".
 
     Raises:
@@ -294,7 +294,7 @@ def run_batch(
         scenes: (n,) scene indices, n at most vec.num_envs; further envs repeat the first scene and
             are not counted.
         records: filled per scene with (length, return, values of all names).
-        on_record: called with each record that counts, and the number of its scene's episode.
+        on_record: called with each record that counts, and its episode's number in its scene.
     """
     tasks = np.concatenate([scenes, np.repeat(scenes[:1], vec.num_envs - len(scenes))])
     vec.set_tasks(np.arange(vec.num_envs), tasks)
@@ -501,10 +501,11 @@ def _find_scene(names: list[str], agents: NDArray[np.int64], scene: int | str | 
 def held_out(config: DriveConfig) -> DriveConfig:
     """Return the config on which a run is evaluated.
 
-    Drivers under IDM are plain. A run on generated scenes is evaluated on the held-out ones, a run
-    on the split "train" on "validation", and one on placed vehicles on other placements. A run on
-    recorded and generated scenes together is evaluated on those that it has not seen: the recorded
-    ones of the split "validation" or, if it has all recorded ones, the held-out generated ones.
+    Vehicles under IDM get plain drivers. A run on generated scenes is evaluated on the held-out
+    ones, a run on the split "train" on "validation", and one on placed vehicles on other
+    placements. A run on recorded and generated scenes together is evaluated on unseen ones: the
+    recorded scenes of the split "validation" or, if it was trained on all recorded scenes, the
+    held-out generated ones.
     """
     if config.traffic_kinds:
         config = dataclasses.replace(config, traffic_kinds="")

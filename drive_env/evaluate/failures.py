@@ -45,7 +45,7 @@ def add_agents(
     state = vec.peek(int(record["env"]))
     scene, rows = int(record["task"]), np.flatnonzero(state["slot"] == int(record["slot"]))
     head, arrays = scenes.scene(scene)
-    # The record's sum is the share of one agent where only one drives.
+    # If only one agent drives, the record's sum is this agent's share.
     progress = (
         float(record["values"][vec.spec.record_names.index("route_share")])
         if vec.config.rules == "nuplan" and len(rows) == 1
@@ -104,7 +104,7 @@ def starts_at_goal(arrays: Mapping[str, Any], number: int, config: Any) -> bool:
 
 
 def medians_of(agents: Sequence[Row]) -> str:
-    """Return a remark: medians over agents of their largest accelerations."""
+    """Return a remark on the medians over agents of their largest accelerations."""
     medians = (
         f"{name.removeprefix('peak_')} {np.median([row[name] for row in agents]):.1f}"
         for name in PEAKS
@@ -125,7 +125,7 @@ def at_goal_of(agents: Sequence[Row]) -> list[str]:
 def cause_of(agent: Mapping[str, Any]) -> str | None:
     """Return the first failure, from an agent's readable state at the end; None if there is none.
 
-    If a contact and a departure are in one step, it is the contact. Failures that do not affect the
+    A contact counts as earlier than a departure in the same step. Failures that do not affect the
     score come last.
 
     >>> cause_of({"contact_step": 30, "departure_step": 20, "reached": 0})

@@ -3,7 +3,7 @@
 """Features that measure the realism of rollouts: motion, other objects, and road edges.
 
 Each is a time series per object. Definitions: Montali et al., "The Waymo Open Sim Agents Challenge"
-(NeurIPS 2023), section 4 and appendix; in the plane. NumPy only, float64; runs in the learner.
+(NeurIPS 2023), section 4 and appendix, without heights. NumPy only, float64; runs in the learner.
 
 Axis letters: N evaluated objects, M all objects, T times; `...` stands for further axes in front
 (rollouts).
@@ -23,7 +23,7 @@ Bools = NDArray[np.bool_]
 
 MOST_TTC_S = 5.0
 FOLLOWED_RAD = np.radians(75.0)  # largest angle to an object ahead that is followed
-ALIGNED_RAD = np.radians(10.0)  # the same where the overlap is small
+ALIGNED_RAD = np.radians(10.0)  # largest such angle where the overlap is small
 SMALL_OVERLAP_M = 0.5
 NO_OBJECT_M = 1e10  # distance if there is no other object
 # Radius of a box's corners as a share of half its shorter side, as in the challenge's code.

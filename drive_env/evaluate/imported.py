@@ -45,7 +45,7 @@ from puffervec.contract.evaluation import Report, Row
 from puffervec.errors import SceneError
 
 SHOWN = 5  # names in a remark
-# Scenes count whoever would be driven in them, as long as something is there to drive.
+# Which scenes are scored does not depend on the choice of agents, if any object can be driven.
 SETTINGS: dict[str, Any] = {
     "control": "all", "control_ids": (), "init_step": HISTORY, "max_steps": 0, "num_agents": 4096,
 }  # fmt: skip

@@ -68,7 +68,7 @@ def mean_interval(values: Floats, counts: Floats, most: float = math.inf) -> tup
     A single scene with one seed has no spread, so it has no interval: (NaN, NaN).
 
     Args:
-        values, counts: (scenes,) or (seeds, scenes) sums, 0 or more, and what they are sums over.
+        values, counts: (scenes,) or (seeds, scenes) sums, 0 or more, and their numbers of terms.
         most: upper bound of the mean: 1 for shares and likelihoods.
     """
     total = float(counts.sum())

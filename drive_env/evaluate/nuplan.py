@@ -24,7 +24,7 @@ FACTORS = ("no_at_fault_collision", "drivable_area", "driving_direction", "makin
 WEIGHTS = {"progress": 5.0, "time_to_collision": 5.0, "speed_limit": 4.0, "comfort": 2.0}
 SCORE = "nuplan_score"
 LEAST_PROGRESS = 0.2
-# Metres against the traffic up to which the direction counts fully, and half.
+# Largest distances driven against traffic at which the metric of direction is still 1, and 0.5.
 FULLY_M, HALF_M = 2.0, 6.0
 MOST_OVER_MPS = 2.23  # Mean excess over the speed limit at which its metric is 0: 5 mph.
 
@@ -34,7 +34,7 @@ def metrics_of(agent: Mapping[str, Any], progress: float) -> dict[str, float]:
 
     Args:
         agent: the agent's readable state at the end, with the setting `metrics`.
-        progress: share of the way to the end of its log that the agent came.
+        progress: share of the way to the end of its log that the agent covered.
     """
     against_m = agent["wrong_way"]
     excess_mps = agent["most_over_limit"] * agent["speeding_steps"] / max(agent["judged_steps"], 1)

@@ -66,7 +66,7 @@ def _text(chars: Any) -> str:
 
 
 class ObservationReader:
-    """Splitter of the observation rows of a `drive`.
+    """Splits observation rows of `drive` into blocks and columns.
 
     Args:
         vec: the env whose rows are read; the meaning of bytes depends on its settings (`range_m`).
@@ -103,7 +103,7 @@ class ObservationReader:
 
 
 def _values(rows: Rows, field: Field) -> NDArray[Any]:
-    """Return a block's part of the rows, (N, *shape). A view."""
+    """Return a view of a block's part of the rows, (N, *shape)."""
     if isinstance(rows, Mapping):
         return rows[field.name]
     first = field.offset // field.dtype.itemsize
@@ -125,8 +125,8 @@ def in_si(values: NDArray[Any], listed: tuple[Column, ...], range_m: float) -> B
 
     Args:
         values: (N, columns) or (N, objects, columns), as stored.
-        listed: its columns.
-        range_m: the setting.
+        listed: the columns of the block.
+        range_m: the setting `range_m`.
     """
     there = (values != 0).any(axis=-1)
     block: dict[str, NDArray[Any]] = {}

@@ -3,9 +3,9 @@
 """Measures how much rollouts look like the log: `puffer-train eval drive --suite realism`.
 
 From frame 10 of each scene on (one second of history), the driver moves the agents for up to 8 s,
-32 times. All other objects follow their log, and no agent is removed. Features of both
-(features.py) give likelihoods of the log (likelihood.py), a score per scene, and its mean over the
-scenes.
+32 times. All other objects follow their log, and no agent is removed. Features of the
+rollouts and of the log (features.py) give likelihoods of the log (likelihood.py), a score per
+scene, and its mean over the scenes.
 
 Source: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023). Differences from the
 challenge: the setting `control` selects the objects that are driven and judged, and everything is
@@ -181,7 +181,7 @@ def drive(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int)
 def series_of(rolled: SceneRollouts, boxes: Boxes) -> dict[str, Floats]:
     """Return the features of the evaluated objects after the history, (N, T) each.
 
-    They are those of the log or of one rollout; NaN where the object is absent.
+    `boxes` are those of the log or of one rollout; features are NaN where the object is absent.
     """
     own = rolled.evaluated
     nearest = features.distance_to_nearest(boxes, own)
@@ -371,7 +371,7 @@ def evaluate_realism(
             challenge.
 
     Raises:
-        ConfigError: too few rollouts, or another year.
+        ConfigError: there are too few rollouts, or no weights of the year.
         SceneError: no scene has agents and more than HISTORY + 4 frames; see `prepare_scenes`;
             or the file cannot be written.
         MissingExtraError: protobuf is not installed.

@@ -35,13 +35,13 @@ class Sent:
     def __init__(self) -> None:
         self.written = 0
         self.objects = 0
-        self.logged = 0  # of the objects: how many follow their log
+        self.logged = 0  # number of the objects that follow their log
         self.left_out: list[str] = []
 
     def take(self, scene: StoredScene, rolled: SceneRollouts) -> ScenarioRollouts | None:
         """Return the rollouts of all objects that are present at the current frame.
 
-        Where one of them is absent later, it stands where it was last. None if the scene is too
+        An object that is absent later stands at its last place. Returns None if the scene is too
         short for the challenge, or its objects have no ids of their own.
         """
         own = np.flatnonzero(rolled.log.valid[:, HISTORY])

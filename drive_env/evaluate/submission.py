@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Submission files of the Waymo Open Sim Agents Challenge: writes and reads rollouts.
 
-A file is one protobuf message, SimAgentsChallengeSubmission. SCHEMA has the fields that are used,
-by their published numbers (waymo_open_dataset/protos/sim_agents_submission.proto). Both directions
-hold one scenario at a time: messages of one type that follow each other are one message to
-protobuf, so a file is written in pieces, and its outermost fields are walked here. Lengths are
-compared with the size of the file before anything is read. Needs the extra `womd`; runs in the
+A file is one protobuf message, SimAgentsChallengeSubmission. SCHEMA lists the fields that are
+used, with their published numbers (waymo_open_dataset/protos/sim_agents_submission.proto). Reading
+and writing hold one scenario at a time: protobuf reads consecutive messages of one type as one
+message, so a file can be written in pieces, and `_walk` splits it at its outermost fields. Lengths
+are compared with the size of the file before anything is read. Needs the extra `womd`; runs in the
 learner.
 """
 
@@ -59,7 +59,7 @@ CHALLENGE_ROLLOUTS = 32
 MOST_ROLLOUTS = 1024
 MOST_SCENARIO_BYTES = 1 << 28
 VARINT_BYTES = 10
-# Bytes after the tag of a field, by its wire type; types 0 and 2 have a length of their own.
+# Bytes after the tag of a field, by its wire type; fields of types 0 and 2 encode their length.
 FIXED_BYTES = {1: 8, 5: 4}
 GZIP = b"\x1f\x8b"
 
@@ -69,10 +69,10 @@ class ScenarioRollouts:
     """The rollouts of one scenario.
 
     Attributes:
-        scenario_id: the data set's.
+        scenario_id: id of the scenario in the data set.
         ids: (K,) track ids of the objects; ascending where they were read.
         poses: (R, K, 4, STEPS) x, y, z and heading, as FIELDS, in the data set's frame.
-        partly: ids of objects that only some of the rollouts have; they are left out above.
+        partly: ids of objects that only some of the rollouts have; `ids` does not have them.
     """
 
     scenario_id: str
@@ -95,7 +95,7 @@ def _message(name: str) -> Any:
 
 
 def head_bytes() -> bytes:
-    """Return the piece of a file that says what it is; names of authors are the user's to add."""
+    """Return the piece of a file that tells what it is; the user adds names of authors."""
     return bytes(
         _message("SimAgentsChallengeSubmission")(
             submission_type=SIM_AGENTS, unique_method_name="puffervec"

@@ -4,8 +4,9 @@
 
 NumPy and the C library have several kernels of sines, arc tangents and exponentials, and choose
 one by the features of the CPU; BLAS does the same with products. Their results differ in the last
-bit, and a comparison turns that into another scene. Here are only additions, multiplications,
-divisions, square roots and roundings, which IEEE 754 defines to the bit, in a fixed order.
+bit, and a comparison turns that into another scene. This module uses only additions,
+multiplications, divisions, square roots and roundings, which IEEE 754 defines to the bit, in a
+fixed order.
 
 The polynomials are those of Cephes (S. Moshier); errors are below 1e-15, relative to the largest
 value for sines.

@@ -74,7 +74,7 @@ class Draw:
     wide: bool
 
     def within(self, low: float, high: float) -> float:
-        """Draw from a range; a wide one extends a fifth farther at both ends."""
+        """Draw from a range; a wide range extends a fifth farther at both ends."""
         more = 0.2 * (high - low) * self.wide
         return float(self.rng.uniform(low - more, high + more))
 
@@ -120,9 +120,9 @@ def surround(
     """Put crossings with side streets at the ends of roads.
 
     Args:
-        share: share of the ends that get one.
-        again: share of the new roads' ends that get one as well.
-        sides: whether this includes the ends of side streets.
+        share: share of the ends that get a crossing.
+        again: share of the new roads' ends that get another crossing.
+        sides: whether the ends of side streets can get one too.
     """
     farther: list[int] = []
     for end in ends:
@@ -428,7 +428,7 @@ def levels(draw: Draw) -> Plan:
 
 
 def flowing(limit_mps: float, **more: Any) -> Plan:
-    """Return a plan of traffic that drives the speed limit, roughly, and of few others."""
+    """Return a plan of cars at roughly the speed limit, with few cyclists and pedestrians."""
     plan = Plan(
         speed_mps=(0.8 * limit_mps, min(1.05 * limit_mps, FASTEST_MPS)),
         walkers=(0.0, 0.4),

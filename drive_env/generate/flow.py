@@ -54,13 +54,13 @@ STANDING_SHARE = 0.3  # share of the headway that applies behind a standing car
 STOP_S, STANDS_MPS = 1.0, 0.4  # minimum stop at a stop sign, and the speed that counts as standing
 LINE_M = 0.7  # from a stop line to the bumper of a car that stops there
 SPAWN_M = 9.0  # least distance of two cars on a lane at the start
-APART_S = 1.6  # ... in flowing traffic, in seconds of the slowest driver
-CHANGE_S = 3.5  # duration of a lane change there
+APART_S = 1.6  # the same in flowing traffic, in seconds at the speed of the slowest driver
+CHANGE_S = 3.5  # duration of a lane change in flowing traffic
 ELSEWHERE = 0.006  # density of cars far from the middle, relative to the middle
 # More cars start before lights and signs, and before other crossings.
 QUEUE_M, QUEUE, AT_CROSSING = 22.0, 9.0, 2.5
 CLEAR_M = 12.0  # free distance around a car that appears later
-LOOK_ROWS = 5  # of the plan, over which the speed of a car ahead is taken when another starts
+LOOK_ROWS = 5  # rows of the plan over which a starting car averages the speed of the car ahead
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def blend(
 def choose_lane(
     rng: np.random.Generator, streets: Streets, choices: Sequence[int], ask: Demand
 ) -> int:
-    """Draw one of the lanes that continue."""
+    """Draw one of `choices`, the lanes that continue a lane."""
     shares = {
         "straight": 1 - ask.turning,
         "left": ask.turning * ask.left,
@@ -355,7 +355,7 @@ def plan_actor(
         bumper = at - path.offset_m - length_m / 2
         if bumper < 0.5:
             if group >= 0 and bumper > -length_m and red[group].any():
-                return None  # It would stand on the line.
+                return None  # The car would stand on the line.
             continue
         if group >= 0:
             band = slice(max(0, int(bumper / SAMPLE_M)), max(0, int((bumper + 4.0) / SAMPLE_M)))
@@ -402,7 +402,7 @@ def drive(
 ) -> Floats | None:
     """Return the arc length of the free variant that gets farthest, in each frame from `first` on.
 
-    None if all variants are blocked.
+    Returns None if all variants are blocked.
 
     Args:
         taken: see `blocked_cells`.
@@ -473,7 +473,7 @@ class Road:
 
     def __init__(self, path: Path, cruise_mps: float, taken: NDArray[np.bool_]) -> None:
         self.limit = speed_limit(path, cruise_mps)
-        self.fastest_mps = max(25.0, cruise_mps)  # of what is ahead
+        self.fastest_mps = max(25.0, cruise_mps)  # highest speed of what is ahead
         self.samples = STEP_M * np.arange(len(self.limit))
         cells = taken.shape[1]
         self.last = cells - 1

@@ -410,7 +410,7 @@ def bent_line(
 def turn_curve(first: Floats, leaving: Floats, last: Floats, arriving: Floats) -> Floats:
     """Return a cubic curve from one point and direction to another.
 
-    Its handles make a quarter turn nearly circular.
+    Its control points make a quarter turn nearly circular.
     """
     chord = float(exact.hypot(*(last - first)))
     cosine = float(np.clip(exact.dot(leaving, arriving), -1.0, 1.0))

@@ -71,7 +71,7 @@ def build(rng: np.random.Generator, nodes: Sequence[Node], links: Sequence[Link]
 
 
 def lanes_clear(streets: Streets) -> bool:
-    """Return whether no lane comes close to a kerb, as roads that meet by chance do."""
+    """Return whether no lane comes close to a kerb, as happens where roads meet by chance."""
     lanes = np.concatenate([lane.points_m[::8] for lane in streets.lanes if lane.level == 0])
     edges = [
         piece.points_m
@@ -94,7 +94,7 @@ def link_line(
 ) -> Floats | None:
     """Return the middle of a link from mouth to mouth.
 
-    None if it is too short or its bends are too sharp.
+    Returns None if it is too short or its bends are too sharp.
     """
     (start, leaving), (end, coming) = first, last
     chord = end - start

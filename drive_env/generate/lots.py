@@ -264,8 +264,8 @@ class Leg:
     Attributes:
         axis: 0: along x, 1: along y.
         at_m: The other coordinate of the middle line.
-        way: 1 or -1: in which direction.
-        right_m: How far to the right of the middle line.
+        way: 1 or -1: the direction of travel along the axis.
+        right_m: Distance of the leg to the right of the middle line.
     """
 
     axis: int

@@ -3,7 +3,7 @@
 """Places vehicles at random on the lanes of a map, each with a speed and a goal along the lanes.
 
 This makes scenes of maps without a log, and more scenes of the map of a log. Runs in the learner or
-in its helper processes. All draws come from (seed, number): same arguments, same scene.
+in its helper processes. All draws come from (seed, number), so equal arguments give the same scene.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ FRAMES = 91  # of a map that has no log
 BIKE_LANE = 3  # `Road.map_element_id` of lanes for bicycles only
 ATTEMPTS = 30  # places that are tried for each vehicle
 TRIP_M = (30.0, 150.0)  # range of the way to the goal
-LEAST_TRIP_M = 10.0  # ... where the lanes end before
+LEAST_TRIP_M = 10.0  # least way to the goal where the lanes end early
 UNKNOWN_LIMIT_MPS = 13.4  # 30 mph, where a lane has no speed limit
-LATERAL_MPS2 = 2.4  # comfortable in bends
+LATERAL_MPS2 = 2.4  # comfortable acceleration in bends
 BEND_M = 20.0  # length of lane ahead whose bend limits the speed
 EDGE_MARGIN_M = 0.3  # distance from road edges; above the bound of simplification
 GAP_M, GAP_S = 2.0, 1.0  # distance to the next vehicle ahead: metres, and seconds of own speed
@@ -59,11 +59,11 @@ class Lane:
         return float(self.arc_m[-1])
 
     def at(self, along_m: float) -> Floats:
-        """Return the point (3,) that far from the start."""
+        """Return the point (3,) at a distance from the start."""
         return np.array([np.interp(along_m, self.arc_m, axis) for axis in self.points_m.T])
 
     def heading_at(self, along_m: float) -> float:
-        """Return the direction there, rad."""
+        """Return the direction of the lane at a distance from the start, rad."""
         piece = int(np.clip(np.searchsorted(self.arc_m, along_m, "right"), 1, len(self.arc_m) - 1))
         step = self.points_m[piece] - self.points_m[piece - 1]
         return float(exact.arctan2(step[1], step[0]))
@@ -132,7 +132,7 @@ def place(scene: Scene, seed: int, number: int, per_km: float) -> Scene:
 
 
 def lanes_of(scene: Scene) -> list[Lane]:
-    """Return the lanes that vehicles use, with their exits among these."""
+    """Return the lanes that vehicles use; exits to other lanes are left out."""
     polylines, arcs = [], []
     for road in scene.roads:
         if road.type != "lane" or road.map_element_id == BIKE_LANE:
@@ -191,7 +191,7 @@ def fastest_mps(lane: Lane, along_m: float) -> float:
 def follow(
     rng: np.random.Generator, lanes: list[Lane], number: int, along_m: float, way_m: float
 ) -> tuple[Floats, float]:
-    """Return the point that far along a random way, and how far it is: less where lanes end."""
+    """Return the end of a random way, and the length of the way: less than way_m if lanes end."""
     left_m = way_m
     while left_m > lanes[number].length_m - along_m and lanes[number].exits:
         left_m -= lanes[number].length_m - along_m

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Links of generated streets that are not plain: a lane that ends, ramps, motorways.
+"""Links of generated streets with special shapes: a lane that ends, ramps, motorways.
 
-Runs in the learner (drive_env.generate.network). Lanes, lines and kerbs lie at distances from the
-middle that vary along it.
+Runs in the learner (drive_env.generate.network). The distances of lanes, lines and kerbs from
+the middle line vary along it.
 """
 
 from __future__ import annotations
@@ -161,8 +161,9 @@ def motorway(
 
     Args:
         streets, number, link, middle: as for every shape of a link.
-        entries: whether a ramp joins the carriageway from the first node, and the opposite one.
-        exits: whether a ramp leaves them.
+        entries: whether a ramp joins the carriageway from the first node, and whether one joins the
+            opposite carriageway.
+        exits: the same for ramps that leave.
     """
     back = Middle(middle.points_m[::-1])
     ways = ((middle, link.first, link.last), (back, link.last, link.first))

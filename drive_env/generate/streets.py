@@ -53,7 +53,7 @@ from drive_env.scenes.schema import (
 from puffervec.errors import SceneError
 
 STREETS_VERSION = 3  # raise it when seeds give different scenes; part of the cache key
-SEED_VERSION = 2  # part of the seed: the scenes that version 3 left as they were have this one
+SEED_VERSION = 2  # part of the seed; version 3 kept it so that many scenes stayed the same
 ATTEMPTS = 200
 LEAST_AGENTS = 3
 YELLOW_S, ALL_RED_S = 3.0, 1.0
@@ -108,8 +108,8 @@ def street_scene(seed: int, index: int, wide: bool = False, family: str | None =
 def draw_family(rng: np.random.Generator) -> tuple[str, float]:
     """Draw the family and the difficulty of a scene.
 
-    Fast families replace some of the others, and this is drawn last, so that all other scenes stay
-    what they were when there were no fast ones.
+    Fast families were added later. They replace some of the others by the last draw, so that all
+    other scenes stayed the same.
     """
     family, difficulty = _draw_name(rng, TOWN), float(rng.random())
     return _draw_name(rng, FAST) if rng.random() < FAST_SHARE else family, difficulty
@@ -371,7 +371,7 @@ def scene_of(
 def links_of(streets: Streets) -> dict[int, LaneLinks]:
     """Return speed limits and connections of the lanes by map element; empty if none has a limit.
 
-    If some lanes of a scene have links, connections of the others are not searched for.
+    If any lane of a scene has links, the compiler does not infer connections of the other lanes.
     """
     if not any(lane.limit_mps for lane in streets.lanes):
         return {}

@@ -374,7 +374,7 @@ def choose_profile(
 ) -> Floats | None:
     """Return the arc length in each frame of the free profile that gets farthest.
 
-    None if all are blocked.
+    Returns None if all are blocked.
 
     Args:
         taken: see `blocked_cells`.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Plans pedestrians of generated scenes: on pavements, on crosswalks, and in standing groups.
 
-Runs in the learner. They are planned before the cars, which yield. At lights they cross while the
+Runs in the learner. They are planned before the cars, which yield. At lights they walk while the
 traffic that they cross has red.
 """
 

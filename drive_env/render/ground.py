@@ -117,7 +117,7 @@ def _control(control: Any, role: str, name: str) -> Iterator[Shape]:
 def role_in(control: Any, arrays: Arrays, frame: int) -> str:
     """Return the role of a control of a compiled scene in a frame.
 
-    After its last state it keeps that state.
+    A control keeps its last recorded state.
     """
     at = int(control["states"]) + min(frame, int(control["state_count"]) - 1)
     return signal_of(int(control["kind"]), int(arrays["states"][at]))

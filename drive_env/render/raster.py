@@ -47,7 +47,7 @@ COLUMNS, TILE_IN, DPI = 5, 2.2, 110
 def as_colours(channels: Mapping[str, Picture]) -> Picture:
     """Return one picture (size, size, 3) of the channels (size, size) of a raster.
 
-    Brighter pixels cover more.
+    The brighter a pixel of a channel, the more it covers the channels below.
     """
     shape = next(iter(channels.values())).shape
     out = np.broadcast_to(np.array(GROUND, np.float32), (*shape, 3)).copy()
@@ -71,7 +71,7 @@ def channel_names() -> tuple[str, ...]:
 
 
 def channels_of(observations: Any, row: int) -> dict[str, Picture]:
-    """Return the channels of one row by name, (size, size) uint8 each. Views.
+    """Return views of the channels of one row by name, (size, size) uint8 each.
 
     Args:
         observations: as `recv` returns them.

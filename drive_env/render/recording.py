@@ -104,7 +104,7 @@ def logged_poses(
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return x, y, heading (3, count) and presence (count,) of one object.
 
-    They are those of the first `count` frames of its log.
+    Only the first `count` frames of its log are returned.
     """
     poses, there = np.zeros((3, count)), np.zeros(count, dtype=np.bool_)
     first, length = int(item["frame_first"]), int(item["frame_count"])
@@ -153,7 +153,7 @@ def roads_of(arrays: dict[str, NDArray[Any]], counts: NDArray[Any], frame: int =
 
 
 def areas_of(arrays: dict[str, NDArray[Any]]) -> list[tuple[str, Floats]]:
-    """Return name in AREAS and outline (n, 2) of each crosswalk and speed bump."""
+    """Return the name in AREAS and the outline (n, 2) of each crosswalk and speed bump."""
     areas = []
     for area in arrays["areas"]:
         name, span = (

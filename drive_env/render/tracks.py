@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from drive_env.scenes.geometry import beyond
 from drive_env.scenes.schema import Floats
 
-FRAME_ASPECT = 1.7  # width over height of the road in pictures that must all have one size
+FRAME_ASPECT = 1.7  # aspect ratio of the road in pictures that must all have one size
 MARGIN_M = 14.0  # around the agents' paths and goals
 
 
@@ -126,7 +126,7 @@ def long_axis_rad(points: Floats) -> float:
 
 
 def rotate(roads: Roads, tracks: Tracks, angle_rad: float) -> tuple[Roads, Tracks]:
-    """Return roads and tracks turned about the origin. Copies."""
+    """Return copies of roads and tracks, turned about the origin."""
     cos, sin = np.cos(angle_rad), np.sin(angle_rad)
     turning = np.array([[cos, sin], [-sin, cos]])
     x, y = tracks.x_m * cos - tracks.y_m * sin, tracks.x_m * sin + tracks.y_m * cos

@@ -71,8 +71,8 @@ def check_agents(
     Args:
         counts: agents per scene.
         names: names of the scenes.
-        scenes: returns them as `SceneSet.scene` does; called only if a message, or control=ids,
-            needs them.
+        scenes: returns the scenes as `SceneSet.scene` does; called only if a message, or
+            control=ids, needs them.
 
     Raises:
         SceneError, ConfigError: the message tells what the scenes have, and which setting would

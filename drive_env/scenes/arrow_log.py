@@ -3,9 +3,9 @@
 """Reads a log of 123D through the API of the package py123d.
 
 A log is a folder of Arrow files; `sync.arrow` stands for it. py123d writes such logs from nuPlan,
-nuScenes, Argoverse 2, WOD, PandaSet and others. Read are the boxes of all objects, the ego vehicle,
-traffic lights, and the map within AROUND_M of them: that of the log, or one in a folder `maps` next
-to the logs. What a Scene has no place for is counted in `Scene.left_out`.
+nuScenes, Argoverse 2, WOD, PandaSet and others. This module reads the boxes of all objects, the
+ego vehicle, traffic lights, and the map within AROUND_M of them: that of the log, or one in a
+folder `maps` next to the logs. `Scene.left_out` counts what a Scene cannot store.
 
 The files are checked before py123d sees them: it would import any module that a file names. Runs in
 the learner and in helper processes.
@@ -53,7 +53,7 @@ from puffervec.errors import SceneError
 from puffervec.system import extras
 
 SYNC, MAP = "sync.arrow", "map.arrow"
-# What a scene is made of; other files of the folder are those of sensors.
+# Files from which a scene is made; other files of the folder hold data of sensors.
 PARTS = (
     SYNC,
     "box_detections_se3.arrow",
@@ -61,12 +61,13 @@ PARTS = (
     "traffic_light_detections.arrow",
     MAP,
 )
-# A folder of maps is that of the data set: logs lie in DATA/logs/SPLIT/LOG, maps in DATA/maps.
+# Number of folders above a log that may contain `maps`: logs lie in DATA/logs/SPLIT/LOG, maps in
+# DATA/maps.
 MAPS_ABOVE = 3
 AROUND_M = 100.0
 MAX_STATES = 20_000_000  # objects times frames
 CHUNK_BYTES = 1 << 20
-# By the names of py123d's DefaultBoxDetectionLabel; others are "other".
+# Types by the names of py123d's DefaultBoxDetectionLabel; unlisted names are "other".
 TYPES = {
     "EGO": "vehicle",
     "VEHICLE": "vehicle",
@@ -75,7 +76,7 @@ TYPES = {
     "PERSON": "pedestrian",
 }
 COLOURS = {"GREEN": GREEN, "YELLOW": YELLOW, "RED": RED, "OFF": OFF, "UNKNOWN": UNKNOWN}
-# map_element_id by the names of py123d's types.
+# The map_element_id of each of py123d's types, by name.
 LANES = {"UNDEFINED": 0, "FREEWAY": 1, "SURFACE_STREET": 2, "BIKE_LANE": 3, "BUS_LANE": 2}
 LINES = {
     "UNKNOWN": 5, "DASH_SOLID_YELLOW": 13, "DASH_SOLID_WHITE": 5, "DASHED_WHITE": 6,
@@ -120,8 +121,8 @@ def log_name(path: Path) -> str:
 def log_digest(path: Path) -> str:
     """Return the SHA-256 of what the scene of a log is made of, hexadecimal.
 
-    That is the content of its files, and the names, sizes and times of shared maps, which are
-    large.
+    The digest covers the content of its files, but only names, sizes and times of shared maps,
+    which are large.
 
     Raises:
         SceneError: a file cannot be read.
@@ -190,7 +191,7 @@ def _maps_beside(folder: Path) -> Path | None:
 
 
 def _check_files(path: Path) -> None:
-    """Check that files are whole, and that they name no modules but those of py123d."""
+    """Check that files are whole, and that they name only modules of py123d."""
     import msgpack
     import pyarrow
 
@@ -275,7 +276,7 @@ class _Log:
         return resample(scene, step_s, self.check)
 
     def read_frames(self, count: int) -> list[int]:
-        """Read boxes and lights; return the iterations that have boxes, all if no boxes exist."""
+        """Read boxes and lights; return the iterations that have boxes, or all if none has."""
         log = self.log
         used: list[int] = []
         has_boxes = log.get_box_detections_se3_metadata() is not None
@@ -316,7 +317,7 @@ class _Log:
     def object(
         self, number: int, token: str, track: _Track, times_s: Floats, flat: bool
     ) -> SceneObject:
-        """Return a track as an object; a velocity that is missing follows from the positions."""
+        """Return a track as an object; missing velocities are computed from the positions."""
         rows, valid = np.zeros((len(times_s), 6)), np.zeros(len(times_s), dtype=np.bool_)
         given = np.array(track.rows)
         lost = np.isnan(given[:, 4:]).any(axis=1)
@@ -374,7 +375,7 @@ class _Log:
         return self.check.places(np.array(line.array, dtype=np.float64), key)
 
     def roads(self, by_layer: dict[str, list[Any]]) -> Iterator[Road]:
-        """Yield lanes, lines, edges and areas; edges follow from lane groups if there are none."""
+        """Yield lanes, lines, edges and areas; if there are no edges, lane groups give them."""
         for item in by_layer.get("LANE", ()):
             key = f"lane {item.object_id}"
             limit_mps = float(item.speed_limit_mps or 0.0)

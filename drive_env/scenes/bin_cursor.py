@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Reads little-endian ints and floats one after another, and never past the end.
 
-Runs in the learner. Whatever a count in the file is, no more is allocated than the file has bytes.
+Runs in the learner. Memory use is bounded by the size of the file, whatever counts it contains.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Cursor:
         return value
 
     def integers(self, count: int, key: str, low: int, high: int) -> NDArray[np.int32]:
-        """Read ints from low to high, (count,). A view of the file's bytes."""
+        """Read ints from low to high, (count,), as a view of the file's bytes."""
         start = self._take(count, 4, key)
         values = np.frombuffer(self.data, "<i4", count, start)
         bad = np.flatnonzero((values < low) | (values > high))
@@ -112,7 +112,7 @@ class Cursor:
     def bounded(
         self, values: Floats, used: NDArray[np.bool_], limit: float, key: str, start: int
     ) -> None:
-        """Check that the used ones of values (n,) lie between -limit and limit.
+        """Check that those of the values (n,) which are used lie between -limit and limit.
 
         The values begin at byte `start`.
         """

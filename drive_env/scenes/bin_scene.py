@@ -56,7 +56,7 @@ from drive_env.scenes.schema import (
 )
 from puffervec.errors import SceneError
 
-# Codes of roads, and a guess at their subtype (map_element_id), which the writers do not store.
+# Codes of roads, each with a guess at the subtype (map_element_id), which writers do not store.
 ROAD_CODES = dict(
     zip(range(4, 11), zip(ROAD_TYPES, (0, 5, 14, 17, 18, 19, 20), strict=True), strict=True)
 )
@@ -180,7 +180,7 @@ def _assemble(contents: Contents, name: str) -> Scene:
 
     Objects are absent in padded frames. The layouts always have heights; if all are 0 they were not
     known. Writers pad logs to 91 frames, so frames at the end in which nothing is present are
-    dropped. If ids are not unique they were not known, so no object gets one.
+    dropped. Ids that are not unique count as unknown, so then no object gets one.
     """
     lengths = [
         int(np.flatnonzero(item.valid)[-1]) + 1 for item in contents.objects if item.valid.any()
@@ -327,7 +327,7 @@ def bin_bytes(scene: Scene, layout: str = "v2", scenario_number: int = 0) -> byt
         scenario_number: scenario_id before each object and road of v2.
 
     Raises:
-        SceneError: another layout.
+        SceneError: there is no such layout.
     """
     if layout not in BY_NAME:
         raise SceneError(f"layout is {layout!r}; it must be one of {', '.join(BY_NAME)}")
@@ -364,7 +364,7 @@ def bin_bytes(scene: Scene, layout: str = "v2", scenario_number: int = 0) -> byt
 
 
 def has_layout(data: bytes, layout: str) -> bool:
-    """Return whether bytes written by `bin_bytes` have this layout: counts fit the length."""
+    """Return whether bytes written by `bin_bytes` have this layout, by their counts and length."""
     form, ints = BY_NAME[layout], np.frombuffer(data, "<i4", len(data) // 4)
     try:
         at = 2 + max(0, int(ints[1])) if form.tracks else 0

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Reads the binary scenes of PufferDrive 3, which have a lane graph and traffic controls.
 
-Runs in the learner. Little-endian, of four bytes each unless said otherwise. `list` is a count and
-as many ints.
+Runs in the learner. All values are little-endian, of four bytes unless noted otherwise. A `list` is
+a count and as many ints.
 
   head      num_agents, num_roads, num_traffic, num_objects
   agent     id (its index), type, T; x[T] y[T] z[T] heading[T] vx[T] vy[T] length[T] width[T]
@@ -69,7 +69,7 @@ ROAD_CODES: dict[int, tuple[str, int]] = {
 }
 LIGHT = 1
 CONTROL_CODES = {LIGHT: "traffic_light", 2: "stop_sign", 3: "yield_sign"}
-MISC_CODES = range(30, 40)  # all but those above have no meaning, and are dropped
+MISC_CODES = range(30, 40)  # those without an entry above have no meaning and are dropped
 MAX_GRAPH_LANES = 8192
 MAX_LIST = 65_535
 PHASES, WIDTHS = b"TLPHASE1", b"LANEWID1"

@@ -30,7 +30,7 @@ CELLS_M = (5.0, 6.0, 8.0, 10.0, 14.0, 20.0, 28.0)
 MARGIN_M = 10.0
 MAX_CELLS = 1 << 14
 MOST_CANDIDATES, CANDIDATE_BYTES = 1 << 30, 2
-# Distances computed while an index is built, over all cell sizes: a fraction of a second
+# Most distances computed to build an index, over all cell sizes; takes a fraction of a second
 MOST_LOOKS = 60_000_000
 PLACE_STEP_M = 3.0  # spacing of the points along lanes around which cells are indexed
 
@@ -39,7 +39,7 @@ PLACE_STEP_M = 3.0  # spacing of the points along lanes around which cells are i
 class Grid:
     """A uniform grid. Cell (ix, iy) is number iy * nx + ix.
 
-    It covers cell_m metres from x0_m + ix * cell_m and from y0_m + iy * cell_m.
+    This cell covers cell_m metres from x0_m + ix * cell_m and from y0_m + iy * cell_m.
     """
 
     x0_m: float
@@ -140,7 +140,8 @@ def fitting_index(
 ) -> tuple[Grid, NDArray[Any], NDArray[np.uint16]]:  # fmt: skip
     """Return the index with the smallest cells that fits into `room_bytes`.
 
-    It needs at most MOST_LOOKS distances. If none fits, the result is an index without cells.
+    Sizes that would exceed MOST_LOOKS distances are skipped. If no size fits, the result is an
+    index without cells.
 
     Args:
         cars_m: (n, 2) places of logged vehicles.

@@ -45,7 +45,7 @@ MAP_ALONE = (
     "placed on its lanes"
 )
 MISSING = object()
-# What code that computes with a value raises if no check has refused the value.
+# Exceptions that code may raise when it computes with a bad value that no check has refused.
 _FAULTS = (
     ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError, ArithmeticError,
     NotImplementedError, RecursionError,
@@ -53,7 +53,7 @@ _FAULTS = (
 
 
 class Checker:
-    """Checker of the values of one JSON file."""
+    """Checks values of one file; a method that refuses a value raises a SceneError."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -84,7 +84,7 @@ class Checker:
         return value
 
     def limit(self, value: Any, most: int, key: str, what: str) -> None:
-        """Refuse a count, or something with more items, above a limit. Args: what: is counted."""
+        """Refuse a count, or a collection, above a limit. Args: what: noun for what is counted."""
         if (value if isinstance(value, int) else len(value)) > most:
             self.fail(key, f"at most {most} {what}", value)
 
@@ -181,7 +181,7 @@ class Checker:
     ) -> Floats:
         """Return points {x, y[, z]}, (count, len(axes)) float64. z may be null.
 
-        Used ones are within +-limit, others are 0.
+        Points of used frames are checked against +-limit; others are 0.
         """
         items = value if key.endswith("geometry") else self.length(value, key, count)
 
@@ -229,7 +229,7 @@ class Checker:
     def _column(self, values: list[Any], name: Callable[[int], str], suffix: str) -> Floats:
         """Return numbers (not booleans) as float64.
 
-        Columns are checked as a whole first, since they have tens of thousands of values.
+        The list is first checked as a whole, since it may have tens of thousands of values.
         """
         if not set(map(type, values)) <= {float, int}:
             index = next(
@@ -271,7 +271,7 @@ class Checker:
 
 @contextlib.contextmanager
 def refusing_faults(source: str) -> Iterator[None]:
-    """Raise a SceneError for errors in the block that come from values which no check refused.
+    """Turn errors in the block, caused by values that no check refused, into a SceneError.
 
     Args:
         source: starts the message.
@@ -286,7 +286,7 @@ def refusing_faults(source: str) -> Iterator[None]:
 
 
 def unreadable(path: Any, error: Exception) -> SceneError:
-    """Return the error about a file that the system does not let us read."""
+    """Return the error about a file that the system cannot open or read."""
     return SceneError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
@@ -296,7 +296,7 @@ def reason_of(error: Exception) -> str:
 
 
 def parse_message(kind: Any, data: bytes, source: str, what: str) -> Any:
-    """Return a message of protobuf. Args: kind: its class; what: names it in errors.
+    """Parse a protobuf message. Args: kind: its class; what: names it in errors.
 
     Raises:
         SceneError: the bytes are no such message.

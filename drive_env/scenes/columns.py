@@ -23,7 +23,7 @@ LISTS = ("position", "velocity", "heading", "valid", "geometry")
 
 @dataclass(frozen=True)
 class Column:
-    """A list of the file.
+    """A list of numbers, flags or points in the file, as an array.
 
     Attributes:
         values: (n,) bool flags, (n,) float64 numbers, or (n, 2 or 3) float64 points x y [z].

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Reads a scenario of CommonRoad: XML of the versions 2018b and 2020a, without another package.
 
-https://gitlab.lrz.de/tum-cps/commonroad-scenarios has the format. Lanelets become lanes, their
-marks lines; edges follow from the bounds (outline.py). A planning problem becomes a vehicle that is
-present at its initial state, with the middle of its goal region as goal: the first one is the
-self-driving car. What a Scene has no place for is counted in `Scene.left_out`. Runs in the learner
-and in helper processes.
+https://gitlab.lrz.de/tum-cps/commonroad-scenarios documents the format. Lanelets become lanes,
+their marks lines; edges follow from the bounds (outline.py). A planning problem becomes a vehicle
+that is present at its initial state and whose goal is the middle of its goal region; the first one
+is the self-driving car. `Scene.left_out` counts what a Scene cannot store. Runs in the learner and
+in helper processes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from drive_env.scenes.schema import (
 from drive_env.scenes.xml_parts import Part, child_of, number_of, whole_of
 
 VERSIONS = ("2018b", "2020a")
-# Types of obstacles; others are "other".
+# Types of obstacles; unlisted ones are "other".
 TYPES = {
     **dict.fromkeys(
         ("car", "truck", "bus", "priorityVehicle", "parkedVehicle", "motorcycle", "taxi", "train"),
@@ -64,7 +64,8 @@ TYPES = {
 }
 # Static obstacles whose outlines are edges of the road, by map_element_id.
 OUTLINES = {"roadBoundary": 15, "building": 15, "pillar": 15, "median_strip": 16}
-# map_element_id of lanes by the first of these types of a lanelet; others are surface streets.
+# map_element_id of a lane, by the first of these types that its lanelet has; lanelets without one
+# are surface streets.
 LANES = {
     "highway": 1, "interstate": 1, "mainCarriageWay": 1, "accessRamp": 1, "exitRamp": 1,
     "bicycleLane": 3,
@@ -91,11 +92,11 @@ LIMITS = (
 )
 STOPS, YIELDS = ("206", "R1-1", "R1-3", "r2"), ("205", "R1-2", "r1")
 COLOURS = {"red": RED, "redYellow": RED, "yellow": YELLOW, "green": GREEN, "inactive": OFF}
-# Length and width of the vehicle of a planning problem, which the format does not have: those of
-# the first of CommonRoad's vehicle models, a Ford Escort.
+# Length and width of the vehicle of a planning problem. The format does not store them; these are
+# of the first of CommonRoad's vehicle models, a Ford Escort.
 EGO_M = (4.298, 1.674)
 AROUND = 16  # corners of a circle
-# Of a state; others are counted.
+# Elements of a state that are read; others are counted.
 READ = ("time", "position", "positionZ", "orientation", "velocity", "velocityY")
 # Parts of a scenario that are read elsewhere or have no content of their own.
 HEADS = ("location", "scenarioTags")
@@ -136,14 +137,14 @@ class _Sign:
 
 @dataclass(frozen=True)
 class _Light:
-    """A traffic light: states and their durations in steps, from an offset on, again and again."""
+    """A traffic light: a cycle of states and their durations, in steps, and the cycle's offset."""
 
     states: NDArray[np.uint8]
     durations: NDArray[np.int64]
     offset: int
 
     def at(self, frames: int) -> NDArray[np.uint8]:
-        """Return the states of frames, (frames,)."""
+        """Return the state in each of the first frames, (frames,)."""
         ends = np.cumsum(self.durations)
         steps = (np.arange(frames) - self.offset) % ends[-1]
         return np.asarray(self.states[np.searchsorted(ends, steps, side="right")])
@@ -151,7 +152,7 @@ class _Light:
 
 @dataclass(frozen=True)
 class _Shape:
-    """A box: its sides, and where its centre lies and how it is turned in the obstacle's frame.
+    """A box: its sides, and its centre and rotation in the obstacle's frame.
 
     Attributes:
         corners_m: corners of the shape itself, in the obstacle's frame, (n, 2).
@@ -171,8 +172,8 @@ class _Track:
     Attributes:
         steps: time steps of its states, (n,).
         rows: rows with the columns of ROW_LIMITS, (n, 6).
-        always: it stays in its first state.
-        goal: the element of its goal region, with what checks it; None: its last place.
+        always: whether it stays in its first state.
+        goal: the element of its goal region, with its checker; None: the goal is its last place.
         until: the last step in which the goal may be reached.
     """
 
@@ -396,7 +397,7 @@ def _adjacent(check: Checker, element: Element, tag: str, found: _Scenario) -> i
 def _stop_line(
     check: Checker, line: Element, left_m: Floats, right_m: Floats, found: _Scenario
 ) -> Floats:
-    """Return the left and the right end of a stop line; without points it is at the end."""
+    """Return the left and right end of a stop line; without points, the lanelet's end."""
     points = _points(check, line, "stopLine", found)
     ends = np.stack([left_m[-1], right_m[-1]])
     if len(points) == 0:
@@ -495,7 +496,7 @@ def _roads(check: Checker, found: _Scenario) -> Iterator[Road]:
 
 
 def _links(lanelet: _Lanelet, found: _Scenario) -> LaneLinks:
-    """Return the links of a lanelet with its speed limit, which a sign may give."""
+    """Return the links of a lanelet, with its speed limit if a sign gives one."""
     limit_mps = lanelet.links.speed_limit_mps
     for ref in lanelet.signs:
         if ref in found.signs:
@@ -604,7 +605,7 @@ def _planning_problem(check: Checker, element: Element, found: _Scenario) -> _Tr
 def _state(check: Checker, element: Element, key: str, found: _Scenario) -> tuple[int, list[float]]:
     """Return the step of a state, and x, y, z, heading, speed along and across the heading.
 
-    NaN: the state has no such value.
+    Values that the state does not have are NaN.
     """
     time = child_of(check, element, "time", key)
     step = _value(check, time, f"{key}.time", found)
@@ -638,7 +639,7 @@ def _place(check: Checker, position: Element, key: str, found: _Scenario) -> Flo
 def _completed(steps: NDArray[np.int64], states: Floats, found: _Scenario) -> Floats:
     """Return rows with the columns of ROW_LIMITS.
 
-    A missing heading is the direction of motion, a missing speed follows from the positions.
+    A missing heading becomes the direction of motion; a missing speed is computed from positions.
     """
     place, heading, along, across = states[:, :3], states[:, 3], states[:, 4], states[:, 5]
     motion = motion_of(place, steps * found.step_s)

@@ -29,10 +29,10 @@ from drive_env.scenes.segments import SPLIT_M, Polyline, Segments, polylines_of,
 from drive_env.scenes.stored import StoredScene
 from puffervec.errors import SceneError
 
-SCENE_BYTES = 330_000  # target size of a compiled scene: cells grow until it is met
+SCENE_BYTES = 330_000  # target size of a compiled scene: cells grow until the scene fits
 # The index may always have this size, even if objects and segments alone are too large.
 MIN_INDEX_BYTES = 60_000
-# Of 160,000 poses along real roads, this simplification changes whether 0.03 % are off-road.
+# Of 160,000 poses along real roads, this simplification changes the off-road result of 0.03 %.
 EDGES_M = 0.02
 MAX_METADATA_BYTES = 1 << 16
 
@@ -45,7 +45,7 @@ class CompileSettings:
     range_m: float  # range of those segments
     simplify_m: float = 0.1  # largest deviation of a simplified lane or line
     split_m: float = SPLIT_M  # longest segment
-    # Likewise for a road edge, which is also fitted; simplify_m applies if it is smaller.
+    # Largest deviation of a road edge, which is also fitted; simplify_m applies if it is smaller.
     simplify_edges_m: float = EDGES_M
 
     @property
@@ -115,10 +115,10 @@ def compile_scene(
 def reindex(
     stored: StoredScene, settings: CompileSettings, build: IndexBuilder = build_index
 ) -> CompiledScene:
-    """Pack a scene of a file again with an index for these settings; the rest stays unchanged.
+    """Return a stored scene with an index for these settings; the rest stays unchanged.
 
     Raises:
-        SceneError: as `compile_scene`.
+        SceneError: see `compile_scene`.
     """
     sections, head = dict(stored.sections), np.zeros((), dtype=packed.SCENE)
     head[()] = stored.head

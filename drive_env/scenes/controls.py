@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Packs the stop signs, traffic lights and areas (crosswalks, speed bumps, driveways) of a scene.
 
-Runs in the learner. Files have little information on them, so these rules fill in what is missing:
+Runs in the learner. Files tell little about these, so the following rules fill in what is missing:
 
 - a traffic light of a JSON scene stands at the recorded stop point of its lane; its heading is that
   of the lane there;
@@ -62,7 +62,7 @@ def word_of(state: int) -> str:
 
 
 def controls_of(scene: Scene) -> tuple[Control, ...]:
-    """Return the controls of a scene, or those that follow from its roads and traffic lights."""
+    """Return the controls of a scene, or derive them from its roads and traffic lights."""
     if scene.controls is not None:
         return scene.controls
     red = np.array([RED], dtype=np.uint8)
@@ -77,7 +77,7 @@ def controls_of(scene: Scene) -> tuple[Control, ...]:
 def roads_with_signs(scene: Scene) -> tuple[Road, ...]:
     """Return the roads of a scene and its stop signs, each once.
 
-    Formats without controls list them so.
+    Formats without controls store stop signs among the roads.
     """
     if scene.controls is None:
         return scene.roads
@@ -92,7 +92,8 @@ def roads_with_signs(scene: Scene) -> tuple[Road, ...]:
 def light_tree(controls: Sequence[Control], roads: Sequence[Road], frames: int) -> dict[str, Any]:
     """Return traffic lights as in JSON scenes (`tl_states`): by lane, a word and a place per frame.
 
-    A light without a lane gets a key of no lane. Of two lights for one lane, the first is used.
+    A light without a lane gets a key that is no lane's id. Of two lights for one lane, the first is
+    used.
     """
     lanes = {road.id for road in roads if road.type == "lane"}
     trees: dict[str, Any] = {}
@@ -211,7 +212,7 @@ def _stop_line(
 def _lane_beside(pieces: Pieces, place: Floats) -> tuple[int, Floats]:
     """Return the lane for which a sign holds, and its point nearest to the sign.
 
-    NO_LANE and the sign's place if there is none.
+    Returns NO_LANE and the sign's place if there is no such lane.
     """
     start, step, lane = pieces
     share = ((place[:2] - start[:, :2]) * step[:, :2]).sum(axis=1) / np.maximum(
@@ -226,7 +227,7 @@ def _lane_beside(pieces: Pieces, place: Floats) -> tuple[int, Floats]:
         right = step[at, 0] * gap[at, 1] - step[at, 1] * gap[at, 0] < 0
         if right and lane[at] not in seen:
             return int(lane[at]), nearest[at]
-        seen.add(int(lane[at]))  # at its nearest point it passes the sign on the other side
+        seen.add(int(lane[at]))  # the nearest point of this lane has the sign on its left
     return packed.NO_LANE, place
 
 

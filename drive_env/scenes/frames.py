@@ -20,8 +20,8 @@ from drive_env.scenes.check import MAX_FRAMES, Checker, wrap_angle
 from drive_env.scenes.schema import FRAME_S, Control, Floats, Scene, SceneObject
 
 LEAST_STEP_S, MOST_STEP_S = 0.02, 0.5
-# By how much the median step may differ from FRAME_S and count as it (logs of 10 Hz are not exact),
-# and by which share of it single steps may differ from the median.
+# A median step this close to FRAME_S counts as FRAME_S, because logs of 10 Hz are not exact; single
+# steps may differ from the median by the share JITTER of it.
 STEP_TOLERANCE_S, JITTER = 0.01, 0.5
 EXACT = 1e-6  # of a frame: a time this close to a frame of the log is that frame
 
@@ -57,7 +57,7 @@ def resample(scene: Scene, step_s: float, check: Checker) -> Scene:
         step_s: time between the frames of the scene.
 
     Raises:
-        SceneError: it would have more than MAX_FRAMES frames.
+        SceneError: the result would have more than MAX_FRAMES frames.
     """
     if step_s == FRAME_S or scene.frame_count == 1:
         return scene

@@ -3,8 +3,8 @@
 """Simplifies dense polylines to few straight segments, and tests oriented boxes for overlap.
 
 Runs in the learner, not per step. Data sets sample lanes and edges every 0.5 m; the env needs
-segments, and its cost grows with their number. Source of the method: Douglas and Peucker 1973, in C
-(csrc/drive/compile/simplify.c).
+segments, and its cost grows with their number. The method is that of Douglas and Peucker (1973); it
+is implemented in C (csrc/drive/compile/simplify.c).
 
 Bound: no input point is farther than `tolerance_m` from the segment that replaces its part of the
 polyline. The converse holds as well: that part runs from one end of the segment to the other within
@@ -221,7 +221,7 @@ def box_crosses_segment(
 def beyond(goals_m: Floats, places_m: Floats) -> NDArray[np.bool_]:
     """Return which goals (n, 2) lie more than FAR_GOAL_M outside of the box around places (m, 2).
 
-    None do if there is no place.
+    No goal does if there is no place.
     """
     if not len(places_m):
         return np.zeros(len(goals_m), dtype=np.bool_)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Find goals that nothing in a scene leads to, and replace them when the scene is compiled.
 
-Some published files of WOMD moved the positions of a scene to its centre and forgot some goals,
-which then lie kilometres away from everything. Runs in the learner.
+In some published files of WOMD, all positions were made relative to the centre of the scene except
+for some goals, which lie kilometres away from everything. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def with_near_goals(scene: Scene) -> Scene:
 
 
 def _far_goals(scene: Scene) -> tuple[list[int], Floats]:
-    """Return the objects with such goals, and the points of all roads and logs (n, 2)."""
+    """Return the objects whose goals are far away, and the points of all roads and logs (n, 2)."""
     logs = [item.position_m[item.valid, :2] for item in scene.objects]
     roads = [road.points_m[:, :2] for road in scene.roads]
     places = np.concatenate([np.zeros((0, 2)), *logs, *roads])

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Reads and writes driving scenes as JSON, in the schema that GPUDrive and PufferDrive use.
 
-Runs in the learner. The schema has no version number. Three generations of it exist, told apart by
+Runs in the learner. The schema has no version number. It has three generations, told apart by
 their keys:
 
   A  no scenario_id, no height, no map_element_id, no z; headings in degrees, which go beyond 360
@@ -80,7 +80,7 @@ def parse_json(data: bytes, source: str, name: str) -> Scene:
         source: starts every error message.
 
     Raises:
-        SceneError: it is not JSON, or `scene_from_tree` refuses it.
+        SceneError: the text is not JSON, or `scene_from_tree` refuses it.
     """
     with contextlib.suppress(ValueError, RecursionError, SceneError):
         return scene_from_tree(tree_with_columns(data), source, name)
@@ -236,7 +236,7 @@ def _read_object(
     """Check one object.
 
     Args:
-        frame_count: number of frames; 0: this is the first object, whose length counts for all.
+        frame_count: number of frames; 0: this is the first object, whose number holds for all.
         unit: see `_unit_of_headings`.
     """
     valid = check.flags(check.get(item, "valid", key), f"{key}.valid", frame_count)

@@ -45,7 +45,7 @@ Links = list[list[int]]
 def pack_lanes(
     name: str, lanes: list[Polyline], segments: Segments
 ) -> tuple[NDArray[Any], NDArray[np.uint16], bool]:
-    """Return the records of all lanes, the list of links to which they refer, and how it was made.
+    """Return the records of all lanes, the list of links to which they refer, and its origin.
 
     Args:
         name: name of the scene, for messages.
@@ -119,7 +119,7 @@ def _numbers(lanes: Iterable[Polyline]) -> dict[int, int]:
 def _links_of(scene: str, lanes: list[Polyline]) -> tuple[Links, Links]:
     """Return exits and entries as the file has them.
 
-    Each is listed on both sides, even if the file lists it on only one.
+    A connection counts for both lanes even if the file lists it for only one of them.
     """
     number = _numbers(lanes)
     pairs: dict[tuple[int, int], None] = {}
@@ -253,7 +253,7 @@ def _best(
     """Return the best neighbour per side.
 
     Args:
-        seen: records of SIGHT.
+        records: records of SIGHT.
         length: (lanes,) metres.
     """
     sides = []

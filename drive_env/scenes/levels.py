@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Decides whether a scene has more than one level, so that contacts must compare heights.
 
-Runs in the learner when a scene is compiled; csrc/drive/motion/height.c compares the heights. A
-bridge has two grounds in one place, a hill has one everywhere: boxes that overlap on a hill touch,
-however high it is.
+Runs in the learner when a scene is compiled; csrc/drive/motion/height.c compares the heights. At a
+bridge there are two grounds in one place; on a hill there is only one, so boxes that overlap there
+touch, however high the hill is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from drive_env.scenes.segments import Segments
 # Grounds in one place that differ by at most this are on one level (csrc/drive/judge/collide.c).
 SAME_LEVEL_M = 1.0
 PLACE_M = 4.0  # points at most this far apart, along x and along y, are in one place
-# Half of the cells around a cell; the other half have this cell in their list.
+# Offsets to half of the cells around a cell, so that each pair of cells is compared once.
 AHEAD = ((1, -1), (1, 0), (1, 1), (0, 1))
 
 
@@ -72,7 +72,7 @@ def _along(segments: Segments) -> Floats:
 def _stride(points: Floats) -> int:
     """Return the difference between the numbers of two cells adjacent along x.
 
-    There is a free cell between two columns.
+    Two numbers after each column stay free, so neighbours of a cell never wrap into other columns.
     """
     return int(np.ptp(np.floor(points[:, 1] / PLACE_M))) + 3
 

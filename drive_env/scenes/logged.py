@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Parts of scenes that the readers of logged data sets share. Runs in the learner and in helpers.
 
-These data sets have no mark for experts and no goals: no object counts as an expert, and its goal
-is its last valid position.
+These data sets have no mark for experts and no goals: no object counts as an expert, and the goal
+of an object is its last valid position.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from drive_env.scenes.controls import STOP_SIGN, TRAFFIC_LIGHT
 from drive_env.scenes.schema import OBJECT_TYPES, RED, Control, Floats, SceneObject
 
 MPH_MPS, KMH_MPS = 0.44704, 1 / 3.6
-# Of the columns of an object's rows: x, y, z, heading, velocity in x and y.
+# Limits of the columns of an object's rows: x, y, z, heading, velocity in x and y.
 ROW_LIMITS = np.array([COORDINATE_LIMIT_M] * 3 + [HEADING_LIMIT_RAD] + [SPEED_LIMIT_MPS] * 2)
 
 

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Reads OpenDRIVE maps (.xodr) through the parser of the package py123d.
 
-py123d computes reference lines and the bounds of lanes (xodr_lines.py). Read here are links,
+py123d computes reference lines and the bounds of lanes (xodr_lines.py). This module reads links,
 speeds, signals, objects and road marks. Differences from py123d's own maps: no road and no lane is
 left out because it has no predecessor or successor, heights are right in all lane sections, and
 left-hand traffic drives on the left.
 
-A map has no log: the result is a scene without objects. What a Scene has no place for is counted in
-`Scene.left_out`. Runs in the learner and in helper processes.
+A map has no log: the result is a scene without objects. `Scene.left_out` counts what a
+Scene cannot store. Runs in the learner and in helper processes.
 """
 
 from __future__ import annotations
@@ -360,7 +360,7 @@ class _Map:
             lane.entries = list(dict.fromkeys(lane.entries))
 
     def ends(self, road_id: str, contact: str, lane_id: int) -> list[Key]:
-        """Return the lanes of an id at one end of a road, or at both if none is named."""
+        """Return the lanes with an id at one end of a road, or at both if `contact` names none."""
         road = self.roads.get(road_id)
         if road is None or not road.sections:
             return []
@@ -368,7 +368,7 @@ class _Map:
         return [(road_id, number, lane_id) for number in dict.fromkeys(numbers)]
 
     def connect(self, lane: _Lane, keys: list[Key], most_m: float) -> None:
-        """Connect a lane with the one of these lanes that it meets, in the direction of travel.
+        """Connect a lane, in the direction of travel, with that lane of `keys` which it meets.
 
         Args:
             most_m: largest distance between their ends.

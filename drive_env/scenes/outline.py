@@ -3,8 +3,8 @@
 """Finds road edges for maps that have surfaces between bounds, but no edges.
 
 The rule: a bound is cut into pieces of at most STEP_M. A piece is an edge if no surface of about
-the same height lies PROBE_M beyond it. Beyond bounds of surfaces in a junction it must be free up
-to GAP_M, so that the gaps between the lanes that cross there are road. Of pieces in one place one
+the same height lies PROBE_M beyond it. At bounds of surfaces in a junction, no surface may lie up
+to GAP_M beyond, so that gaps between crossing lanes count as road. Of pieces in one place only one
 is kept.
 
 Runs in the learner and in helper processes.
@@ -49,7 +49,7 @@ class _Bound:
 
     Attributes:
         points_m: (pieces + 1, 3).
-        corner: whether each point is one of the bound itself.
+        corner: whether each point is one of the bound's original points.
         outward: unit vectors away from the surface, (pieces, 2).
     """
 
@@ -111,7 +111,7 @@ def _length_m(line: Floats) -> float:
 
 
 def _bound(line: Floats, side: float, junction: bool) -> _Bound | None:
-    """Return a bound in pieces, None if it has no length.
+    """Cut a bound into pieces; return None if it has no length.
 
     Args:
         side: 1 if the surface lies to its right, -1 if to its left.
@@ -156,7 +156,7 @@ def _covered(probes: Floats, strips: Sequence[Strip]) -> tuple[NDArray[np.bool_]
 
 
 def _rings(strip: Strip) -> list[Floats]:
-    """Return the polygon of a strip, (n, 3), or several of a long one, with smaller boxes."""
+    """Return the polygon of a strip, (n, 3); a long strip gives several, with smaller boxes."""
     left, right = strip.left_m, strip.right_m
     starts = range(0, len(left) - 1, PIECE) if len(left) == len(right) else [0]
     size = PIECE if len(left) == len(right) else max(len(left), len(right))

@@ -51,7 +51,7 @@ class _Dtype:
 
 
 class _Array:
-    """Stands for an array while it is built; `value` is there once its state was read."""
+    """Placeholder for an array while it is built; `value` is set once its state has been read."""
 
     value: Any = None
 
@@ -86,7 +86,7 @@ def _from_buffer(data: Any, dtype: Any, shape: Any, order: Any) -> _Array:
 
 
 def _encode(text: Any, encoding: Any) -> bytes:
-    """Return bytes, which protocol 2 has as text."""
+    """Return bytes that protocol 2 stores as text."""
     if not isinstance(text, str) or encoding != "latin1":
         raise PickleError(f"text in the encoding {encoding!r}")
     return text.encode("latin1")
@@ -113,7 +113,7 @@ def _int(*value: Any) -> int:
     return 0
 
 
-# What a file may name, and what is used in its place.
+# The names that a file may use, and their replacements here.
 _NAMES: dict[tuple[str, str], Callable[..., Any]] = {
     ("numpy", "dtype"): _Dtype,
     ("numpy", "ndarray"): _ndarray,
@@ -126,7 +126,7 @@ _NAMES: dict[tuple[str, str], Callable[..., Any]] = {
     ("numpy._core.numeric", "_frombuffer"): _from_buffer,
     ("_codecs", "encode"): _encode,
     ("collections", "defaultdict"): _dict,
-    # What a defaultdict makes, which nothing asks for here.
+    # Factories of defaultdicts, which are never called here.
     **{
         (module, name): _int
         for module in ("builtins", "__builtin__")
@@ -168,8 +168,8 @@ def load_plain(data: bytes) -> Any:
     """Return the data of a pickle; arrays are views on its bytes, and read-only.
 
     Raises:
-        PickleError: it is damaged or holds something else; the message is one line and names the
-            byte.
+        PickleError: the pickle is damaged or holds other data; the message is one line and names
+            the byte.
     """
     file = io.BytesIO(data)
     reader = _Reader(file)
@@ -191,7 +191,7 @@ def _position(reader: Any, file: io.BytesIO) -> int:
 
 def _finished(value: Any) -> Any:
     """Return the data with each placeholder replaced by its array."""
-    # Not recursive, and each container once: a pickle may nest deeply or contain itself.
+    # No recursion, and each container is visited once: a pickle may nest deeply or contain itself.
     top = [value]
     queue: list[Any] = [top]
     seen: set[int] = set()
@@ -205,7 +205,7 @@ def _finished(value: Any) -> Any:
             if isinstance(item, (_Array, _Dtype)):
                 container[key] = item.value
             elif isinstance(item, tuple):
-                # Arrays within tuples are not in any known file; such tuples keep stand-ins.
+                # No known file has arrays within tuples; such tuples keep their placeholders.
                 continue
             elif isinstance(item, (dict, list)):
                 queue.append(item)

@@ -106,7 +106,7 @@ def parse_scene(data: bytes, source: str, name: str) -> Scene:
         return _parse_xml(inflate(data, source), source, name)
     if is_xml(data[:256]):
         return _parse_xml(data, source, name)
-    # Text that is not JSON is refused as JSON: .bin files begin with a small count.
+    # Other text is refused as bad JSON: it is no .bin file, since these begin with a small count.
     head = data[:256].lstrip()
     looks_like_text = not head or head[:1] in b'{["' or b"\0" not in head
     parse = parse_json if looks_like_text else parse_bin
@@ -154,7 +154,7 @@ def check_drivable(scene: Scene, source: str) -> Scene:
     """Return the scene if an env can use it.
 
     Raises:
-        Unusable: it has no objects, or a single frame, so that nothing can be driven.
+        Unusable: the scene has no objects, or a single frame, so nothing can be driven.
     """
     if not scene.objects:
         raise Unusable(f"{source}: the scene has no objects: {MAP_ALONE}")
@@ -170,7 +170,7 @@ def read_bytes(path: Path) -> bytes:
     """Read the bytes of a scene file: a plain file (or a link to one) of at most MAX_FILE_BYTES.
 
     Raises:
-        SceneError: it is missing, not a plain file, too large, or cannot be read.
+        SceneError: the file is missing, not a plain file, too large, or cannot be read.
     """
     try:
         if not path.is_file():

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Reads a scene of ScenarioNet (MetaDrive's scenario description): a pickle of one dict.
 
-https://scenarionet.readthedocs.io/en/latest/description.html. ScenarioNet writes it from WOMD,
-nuScenes, nuPlan and others; it is read without MetaDrive, and without running the pickle
-(plain_pickle.py). Ids that are not numbers are replaced by numbers in the order of the file. What a
-Scene has no place for is counted in `Scene.left_out`. Runs in the learner and in helper processes.
+https://scenarionet.readthedocs.io/en/latest/description.html. ScenarioNet writes such files from
+WOMD, nuScenes, nuPlan and others; they are read without MetaDrive, and without running the pickle
+(plain_pickle.py). Ids that are not numbers are replaced by numbers in the order of the file.
+`Scene.left_out` counts what a Scene cannot store. Runs in the learner and in helper processes.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _scene(check: Checker, tree: Any, name: str) -> Scene:
 
 
 def _numbers(items: Mapping[Any, Any]) -> dict[Any, int]:
-    """Return a number for each key: itself if all are whole numbers of 32 bits, else its place."""
+    """Return a number for each key: itself if all are 32-bit whole numbers, else its position."""
     texts = [str(key) for key in items]
     plain = all(re.fullmatch("-?[0-9]{1,9}", text) for text in texts)
     values = [int(text) for text in texts] if plain else range(len(texts))
@@ -373,7 +373,7 @@ def _state(check: Checker, word: Any, key: str) -> int:
 
 
 def _place(check: Checker, value: Any, key: str) -> Floats | None:
-    """Return the stop point, or the first of one per frame; None if there is none."""
+    """Return the stop point, or the first one if there is one per frame; None if there is none."""
     if value is None or (isinstance(value, (list, tuple)) and not value):
         return None
     if isinstance(value, (list, tuple)) and any(

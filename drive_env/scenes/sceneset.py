@@ -37,15 +37,16 @@ from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
 from puffervec.system.cache import holding, write_atomically
 
-# A name in the table with this many bytes may be cut: a partial letter is left out.
+# A name in the table with at least this many bytes may be cut. Cutting removes a partial letter
+# too, so a cut name can be this short.
 SHORTEST_CUT = packed.NAME_BYTES - 4
 
 
 class SceneSet(Sequence[StoredScene]):
     """The scenes of a .pvs file, mapped into memory.
 
-    `scenes[i]` is one of them; arrays alias the file and are read-only. Replace a file that is in
-    use, and do not change it in place: whoever has it open then keeps the old one.
+    `scenes[i]` is one of them; arrays alias the file and are read-only. Do not change a file that
+    is in use in place; replace it, so that processes that have it open keep the old one.
 
     Args:
         path: a file written by `write_scenes` or `write_scene_set`.
@@ -81,7 +82,7 @@ class SceneSet(Sequence[StoredScene]):
         """Return a scene.
 
         Raises:
-            SceneError: it is damaged; the message tells where.
+            SceneError: the scene is damaged; the message tells where.
         """
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
@@ -141,7 +142,7 @@ class SceneSet(Sequence[StoredScene]):
         """Check a scene completely, the first time.
 
         Raises:
-            SceneError: it is damaged; the message tells where.
+            SceneError: the scene is damaged; the message tells where.
         """
         if index not in self._checked:
             self._raise_if(
@@ -155,7 +156,7 @@ class SceneSet(Sequence[StoredScene]):
         """Check all scenes completely.
 
         Raises:
-            SceneError: as `check`.
+            SceneError: see `check`.
         """
         for index in range(len(self)):
             self.check(index)
@@ -244,7 +245,7 @@ def name_in_table(name: str) -> bytes:
 def is_scene_set(path: Path) -> bool:
     """Return whether a plain file begins like a .pvs file, whatever its name.
 
-    False if it cannot be read.
+    Returns False if the file cannot be read.
     """
     try:
         if not path.is_file():
@@ -310,7 +311,7 @@ def _write(
     """Write a set.
 
     Args:
-        entries: offsets are filled in.
+        entries: records of the table; their offsets are filled in.
         contents: the scenes one after the other, in pieces.
     """
     if not len(entries):

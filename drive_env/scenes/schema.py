@@ -73,9 +73,9 @@ class SceneObject:
 
 @dataclass(frozen=True)
 class LaneLinks:
-    """Information of a file on a lane, besides its points.
+    """What a file tells about a lane besides its points.
 
-    Lanes are identified by their `Road.id`; ids of no lane are dropped later.
+    Lanes are identified by their `Road.id`; ids that belong to no lane are dropped later.
     """
 
     exits: tuple[int, ...] = ()  # lanes that continue from its end
@@ -128,10 +128,10 @@ class Scene:
     traffic_lights: dict[str, Any]
     metadata: dict[str, Any]
     has_height: bool = True  # False: the file has no heights, and all z are 0
-    generated: bool = False  # by drive_env.generate: its road edges are simplified like lanes
-    # None: they follow from `traffic_lights` and the roads of type stop_sign.
+    generated: bool = False  # True: by drive_env.generate; its road edges are simplified like lanes
+    # None: controls are derived from `traffic_lights` and the roads of type stop_sign.
     controls: tuple[Control, ...] | None = None
-    # What the file has and a Scene has no place for, with counts.
+    # Counts of the things in the file that a Scene cannot store.
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -57,9 +57,9 @@ def polylines_of(
     Args:
         origin: (3,).
         split_m: longest segment.
-        tolerances_m: by type, see `simplify`. Edges are fitted (`fit`), since each contact with one
-            counts. Edges of generated scenes are simplified like lanes instead, because policies
-            have been trained and compared on them.
+        tolerances_m: by type, see `simplify`. Edges are also fitted (`fit`), since contacts with
+            them count. Edges of generated scenes are simplified like lanes instead, because
+            policies have been trained and compared on them.
 
     Raises:
         SceneError: more segments than 16 bits can number, or a road is too crooked; the message

@@ -6,7 +6,8 @@
 
 All numbers are little-endian. A checksum is the CRC-32C, rotated right by 15 bits, plus a constant
 (tensorflow/core/lib/io/record_writer.h and tensorflow/core/lib/hash/crc32c.h). The length of a
-record counts only if its checksum fits, so a damaged length neither allocates nor skips anything.
+record counts only if its checksum fits, so a damaged length can neither allocate memory nor skip
+records.
 
 Listing the records of a file reads 16 bytes of each. Runs in the learner and in helper processes.
 """
@@ -68,10 +69,10 @@ def begins_with_record(head: bytes) -> bool:
 
 
 def is_record_file(path: Path) -> bool:
-    """Return whether a file is one of TFRecords: its name says so, or it begins with a record.
+    """Return whether a file is one of TFRecords, by its name or because it begins with a record.
 
     Raises:
-        SceneError: it cannot be read.
+        SceneError: the file cannot be read.
     """
     if has_record_name(path.name):
         return True

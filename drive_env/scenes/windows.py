@@ -3,9 +3,9 @@
 """Cuts long scenes into windows, each of which is a scene.
 
 The rule: window k has N frames, from frame k x N on; the last window is shorter where the log ends.
-The goal of an object is its last position in the window; in the last window in which it is present
-its goal is that of the scene. Roads, signs and the order of the objects are those of the scene. A
-window has at least two frames: a single frame at the end of the log is left out.
+The goal of an object is its last position in the window; in the last window in which it is present,
+its goal is the one in the whole scene. Roads, signs and the order of the objects are those of the
+scene. A window has at least two frames: a single frame at the end of the log is left out.
 
 Runs in the learner and in helper processes.
 """
@@ -20,12 +20,12 @@ import numpy as np
 from drive_env.scenes.controls import controls_of
 from drive_env.scenes.schema import FRAME_S, Control, Scene, SceneObject
 
-# In the names of windows; what remains is the name of the scene.
+# Mark in the names of windows; without it the name is that of the scene.
 MARK = re.compile(r"\.window-\d+")
 
 
 def frames_in(window_s: float) -> int:
-    """Return the number of frames of a window; 0 s, and 0 frames, mean that nothing is cut."""
+    """Return the number of frames of a window; 0 s gives 0 frames, and nothing is cut."""
     return round(window_s / FRAME_S)
 
 
@@ -42,11 +42,11 @@ def windows_of(scene: Scene, frames: int) -> list[Scene]:
     """Return the windows of a scene.
 
     Args:
-        frames: in a window; 0: the scene is not cut.
+        frames: number of frames of a window; 0: the scene is not cut.
 
     Returns:
-        The scene itself if it is not longer than a window. `left_out` of the scene is that of its
-        first window.
+        The windows, or the scene itself if it is not longer than one. The first window gets
+        `left_out` of the scene.
     """
     if not frames or scene.frame_count <= frames:
         return [scene]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Makes protobuf's classes from a table of messages, without a compiler of .proto files."""
+"""Creates protobuf classes from a table of messages, without a compiler for .proto files."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def message_class(schema: Mapping[str, str], package: str, name: str) -> Any:
     Args:
         schema: for each message, its fields as "NUMBER TYPE NAME", separated by commas. TYPE is a
             scalar type of proto2 or the name of a message; [] after it marks a repeated field, and
-            [packed] one that is written packed. Enumerations are read as the numbers that they are.
-        package: a name of its own for this schema.
+            [packed] one that is written packed. Enumerations are declared as integers.
+        package: a unique name for this schema.
         name: name of the message.
     """
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Reads a Scenario of the Waymo Open Motion Dataset (WOMD), without TensorFlow and Waymo's package.
 
-SCHEMA has the fields that are used, by their published numbers (waymo_open_dataset/protos:
+SCHEMA lists the fields that are read, with their published numbers (waymo_open_dataset/protos:
 scenario.proto, map.proto). Fields of other numbers, such as those of lidar and cameras, are skipped
 by protobuf. Values are checked while they are read, as those of all formats (check.py). Runs in the
 learner and in helper processes.
 
-What a Scene has no place for is counted in `Scene.left_out`.
+`Scene.left_out` counts what a Scene cannot store.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ SCHEMA = {
     "Area": "1 MapPoint[] polygon",
 }
 FIELDS = ("center_x", "center_y", "center_z", "heading", "velocity_x", "velocity_y")
-# By the number of Track.object_type.
+# Types of objects, indexed by Track.object_type.
 TYPES = ("other", "vehicle", "pedestrian", "cyclist", "other")
 # map_element_id of the first subtype, and the number of subtypes.
 ELEMENTS = {"lane": (0, 4), "road_line": (5, 9), "road_edge": (14, 3)}
 AREAS = {"crosswalk": 18, "speed_bump": 19, "driveway": 20}
-# By the number of TrafficSignalLaneState.state.
+# States of lights, indexed by TrafficSignalLaneState.state.
 STATES = tuple(
     controls.STATES[word]
     for word in (

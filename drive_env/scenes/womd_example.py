@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Reads a tf.Example of the Waymo Open Motion Dataset (WOMD), without TensorFlow.
 
-The other form in which the data set is published (https://waymo.com/open/data/motion/tfexample):
-arrays of a fixed size for at most 128 objects, 30,000 points of the map and 16 lights. It has no
-lane graph, no speed limits and no lanes of stop signs. Runs in the learner and in helper processes.
+This is the other form in which the data set is published
+(https://waymo.com/open/data/motion/tfexample). It has arrays of a fixed size for at most 128
+objects, 30,000 points of the map and 16 lights. It has no lane graph, no speed limits and no lanes
+of stop signs. Runs in the learner and in helper processes.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ TIMES = ("past", "current", "future")
 MARK = b"state/current/x"  # in every Example of the data set
 FIELDS = ("x", "y", "z", "bbox_yaw", "velocity_x", "velocity_y")
 SIDES = ("width", "length", "height")
-# The type of roads by their map_element_id, which the data set has as "type".
+# Types of roads by map_element_id, which the data set calls "type".
 ROADS = {
     **dict.fromkeys(range(4), "lane"),
     **dict.fromkeys(range(5, 14), "road_line"),
@@ -88,7 +89,7 @@ class _Features:
         """Return numbers as float64 of a shape, in which one size may be -1.
 
         Args:
-            default: the value of a feature that may be missing; its -1 is then 0.
+            default: the value of a feature that may be missing; the -1 in its shape is then 0.
         """
         feature = self.entries.get(name)
         if feature is None and default is not None:
@@ -125,7 +126,7 @@ class _Features:
 
 
 def parse_example(data: bytes, source: str, name: str) -> Scene:
-    """Read a tf.Example; see `womd.parse_scenario`, which applies to the rest.
+    """Read a tf.Example by the rules of `womd.parse_scenario`.
 
     Raises:
         SceneError: the bytes are not such an Example, or a value is missing or wrong. The message
@@ -144,7 +145,7 @@ def parse_example(data: bytes, source: str, name: str) -> Scene:
         check.fail("state", "features of equally many frames", sorted({c.shape for c in columns}))
     check.limit(valid.size, MAX_STATES, "state", "states, objects times frames,")
     kinds = features.numbers("state/type", len(ids))
-    # Rows without an object fill the array up; their type is -1 or they are never valid.
+    # The array is padded with rows that have no object; their type is -1 or they are never valid.
     used = np.flatnonzero(valid.any(axis=1) & (kinds >= 0) & (kinds < len(TYPES)))
     rows = np.where(valid[..., None], np.stack(columns, axis=-1), 0.0)
     check.within(

@@ -3,8 +3,8 @@
 """Reads XML in parts: the children of the root element, one at a time. Runs in helper processes.
 
 A document type is refused, so no entity is expanded and no other file is opened; depth, text and
-size are bounded. A part is forgotten when the next one is read, so a large file needs little more
-memory than its bytes.
+size are bounded. A part is freed when the next one is read, so parsing a large file takes little
+more memory than its bytes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from xml.parsers import expat
 from drive_env.scenes.check import MISSING, Checker
 from puffervec.errors import SceneError
 
-MAX_XML_BYTES = 128 << 20  # of a compressed file, when it is decompressed
+MAX_XML_BYTES = 128 << 20  # largest decompressed size of a compressed file
 MAX_DEPTH = 64
 MAX_ELEMENTS = 2_000_000  # in one part
 MAX_TEXT = 1 << 20  # characters in one element
 CHUNK_BYTES = 1 << 16
 GZIP = b"\x1f\x8b\x08"
-# Not the count with which a .bin file may begin.
+# Does not match the count with which a .bin file may begin.
 _BEGIN = re.compile(rb"(\xef\xbb\xbf)?\s*<[?!A-Za-z]")
 
 
@@ -51,10 +51,10 @@ def is_xml(data: bytes) -> bool:
 
 
 def inflate(data: bytes, source: str) -> bytes:
-    """Return the content of a file that gzip compressed.
+    """Return the decompressed content of a gzip file.
 
     Raises:
-        SceneError: it is damaged, cut off or too large.
+        SceneError: the file is damaged, cut off or too large.
     """
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:

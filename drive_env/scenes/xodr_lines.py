@@ -69,7 +69,7 @@ class Section:
 
 
 class Line:
-    """A reference line: where a distance along a road and one across it are.
+    """A reference line; it maps distances along and across a road to places.
 
     Args:
         plan: XODRPlanView.
@@ -93,7 +93,7 @@ class Line:
         """Return a place, (3,), and the heading of the reference line there.
 
         Args:
-            s: metres along the line; those beyond its ends count as the ends.
+            s: metres along the line, clamped to its ends.
             t: metres to the left of it.
         """
         along = np.array([min(max(s, 0.0), self.plan.length)])
@@ -109,7 +109,7 @@ def sections_of(
     """Return the reference line of a road and its sections, in their order.
 
     Args:
-        left_out: what is not read is counted here.
+        left_out: receives counts of what is not read.
 
     Raises:
         SceneError: an element is missing or wrong.
@@ -223,11 +223,11 @@ def _heights(check: Checker, road: Element) -> Floats:
 
 @dataclass(frozen=True)
 class ParamPoly:
-    """A cubic curve, which py123d does not have; its methods are those of XODRGeometry.
+    """A cubic curve with the methods of XODRGeometry; py123d has no such class.
 
     Attributes:
         u, v: coefficients along and across the heading at its start, constants first.
-        normalized: the parameter goes from 0 to 1, not to the length.
+        normalized: whether the parameter runs from 0 to 1 instead of to the length.
     """
 
     s: float
