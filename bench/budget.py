@@ -8,7 +8,7 @@
 Everything runs in one thread and one process, and counts CPU time, so that other programs disturb
 little. The matrix products of a gradient step are recorded and repeated into memory that is
 allocated once: no way of computing these gradients with PyTorch's products is faster. "at most" is
-the speed-up of training if everything but the envs and the products cost nothing.
+the speed-up of training that would result if all but the envs and the products cost nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ CASES = {
 }
 PRODUCTS = (torch.ops.aten.mm.default, torch.ops.aten.addmm.default, torch.ops.aten.bmm.default)
 WARM_UP = 2  # Iterations, or calls, before the measured ones.
-CALLS = 15  # Calls of which the median counts.
+CALLS = 15  # Timed calls, whose median counts.
 COLUMNS = (
     "training",
     "agent-steps/s",

@@ -3,8 +3,8 @@
 """Measure the joint speed of several cores of this machine, by simultaneous independent C loops.
 
 No vector env is involved. Two cores seldom do twice the work of one: they share caches, memory
-bandwidth and sometimes a physical core. So a vector env is compared with as many simultaneous loops
-as it has workers, measured in the same run.
+bandwidth and sometimes the hardware of one physical core. So a vector env is compared with as many
+simultaneous loops as it has workers, measured in the same run.
 
     python -m bench.ceiling '{"name": "tag_grid", ...}' COPY TURNS    one such loop, for c_loops
 """

@@ -33,7 +33,7 @@ from puffervec.system.cores import affinity, cpu_quota, usable_cores
 P = ParamSpec("P")
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
-SCHEMA_VERSION = 2  # Under version 1, foreign_load may lack short programs.
+SCHEMA_VERSION = 2  # In version 1, foreign_load may miss short-lived programs.
 FOREIGN_LIMIT = 0.05  # Share of the machine for other processes above which a run is disturbed.
 # Packages on which a figure may depend; those that are not installed have no version.
 PACKAGES = (
@@ -385,7 +385,7 @@ def report(
 def command(main: Callable[P, int | None]) -> Callable[P, int]:
     """Make the function of a command return its exit status.
 
-    Bad input, and what the system refuses, is one line on stderr and status 2.
+    Bad input, or a call that the system refuses, gives one line on stderr and status 2.
     """
 
     @functools.wraps(main)

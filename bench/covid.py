@@ -9,7 +9,7 @@ rollout: env-steps/s of this process, of one worker, of two workers, and of our 
 on one core), written as a user would write it: arrays over the states, and unemployment as a sum
 over 600 days. transfer: the time to copy the observations of a step once into the storage of a
 rollout. Both time each turn and use the fastest tenth: a turn takes a millisecond or less, so some
-turns are undisturbed even on a busy machine. The variants take turns, sample by sample. training:
+turns are undisturbed even on a busy machine. The variants alternate, sample by sample. training:
 rates and shares of the time while both policies learn.
 """
 

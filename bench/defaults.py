@@ -167,7 +167,7 @@ def missing(task: Task) -> str:
 
 
 def table(samples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row per candidate, best first, with its mean share and its scores by task."""
+    """Return a row per candidate, best first, with its mean scaled score and its scores by task."""
     rows = []
     for candidate in dict.fromkeys(one["candidate"] for one in samples):
         own = [one for one in samples if one["candidate"] == candidate]

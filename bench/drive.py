@@ -72,7 +72,7 @@ class Rate:
 
 @contextlib.contextmanager
 def open_env(scene: str, **settings: Any) -> Iterator[VectorEnv]:
-    """Yield an env on one scene, filled by its agents, after a reset and a warm-up."""
+    """Yield an env that the agents of one scene fill, after a reset and a warm-up."""
     config = {"scenes": scene, "remove_at_goal": 0, **settings}
     roomy = get("drive").configure({**config, "num_agents": 4096})
     config["num_agents"] = int(prepare_scenes(roomy).scenes.agents(roomy).max())

@@ -76,7 +76,7 @@ def _real_scene_cases(num_envs: int | None) -> list[Case]:
     """Return two cases per real scene that exists, with all valid vehicles controlled.
 
     In the first case, the one with a target, cars stay for the whole episode. In the second they
-    are removed at their goals, so parked cars are done immediately and most rows are empty.
+    are removed at their goals, so parked cars leave immediately and most rows are empty.
     """
     result = []
     for part, (name, target) in REAL_SCENES.items():

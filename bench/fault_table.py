@@ -54,7 +54,7 @@ ROWS = {
 
 
 class Broken(gymnasium.Env[Any, Any]):
-    """An env that fails in its second step or in its constructor, in the chosen way."""
+    """An env that fails in the chosen way, in its second step or in its constructor."""
 
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (4,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)

@@ -120,7 +120,7 @@ class Number(float):
 
 
 class Figures:
-    """The table and the existing JSON."""
+    """The contents of figures.toml ("the table") and the existing JSON results."""
 
     def __init__(self, table: Path = TABLE, root: Path = common.ROOT) -> None:
         """Read the table. Raises: ConfigError: it is faulty."""
@@ -233,7 +233,7 @@ class Figures:
         return [*dict.fromkeys([*(entry.run for entry in self.entries.values()), *self.tables])]
 
     def disturbed(self, run: str) -> bool:
-        """Return whether others took too much of the machine during a run, or it is not known."""
+        """Return whether others took too much of the machine during a run, or an unknown share."""
         share = self.foreign(run)
         return share is None or share > common.FOREIGN_LIMIT
 

@@ -54,7 +54,7 @@ CHUNK = 8  # Turns between two readings of the clock.
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Other programs on the machine.
+    """Other programs that run on the machine during a measurement.
 
     Attributes:
         words: command that starts each of them.

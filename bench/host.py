@@ -7,9 +7,9 @@ The trainer's rollout loop runs with an env that does nothing and a trivial poli
     python bench/host.py                  the loop for a CPU, and that for a GPU on a CPU
     python bench/host.py --device cuda    the loop for a GPU: one graph per half
 
-A vector step is one half: receive its rows, act, send. On CUDA `host` excludes the wait for the
-actions, during which the learner is idle. On a CPU there is no such wait, and the loop for a GPU
-runs each operation that a graph would contain.
+A vector step is one half's turn: receive its rows, act, send. On CUDA `host` excludes the wait for
+the actions, during which the learner is idle. On a CPU there is no such wait, and the loop for a
+GPU runs each operation that a graph would contain.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@
 Observations are also sent in fewer bytes. Each host is a process on one core that steps its envs
 itself; the learner uses the last core. "collected": the learner receives segments but does not
 learn. "trained": with the updates of the env's preset. All clusters of hosts exist simultaneously
-and take turns, so a slow moment of the machine affects all; waiting hosts have reached their limit
-and are idle. "CPU" is the time of all processes, including Ray's, for a segment.
+and take turns, so a slow moment of the machine affects all; waiting hosts have collected as many
+segments as they may, and are idle. "CPU" is the time of all processes, including Ray's, for a
+segment.
 
 bench/scale.py predicts the rates of several hosts from the costs of one, and from the duration of a
 rollout when as many processes play simultaneously without Ray: cores share caches and memory.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Check whether a run over Ray learns as well as a single process, seed by seed.
 
-Agent-steps, rows per update and settings are equal.
+Both have the same agent-steps, rows per update and settings.
 
     python bench/hosts_learning.py                                  cartpole, 3 seeds
     python bench/hosts_learning.py --target drive --steps 3000000 --seeds 1 --num-envs 4

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Compare the vector envs of puffervec and other libraries on equal envs.
 
-The others are Gymnasium, Stable-Baselines3, EnvPool, PufferLib, TorchRL and Tianshou.
+The other libraries are Gymnasium, Stable-Baselines3, EnvPool, PufferLib, TorchRL and Tianshou.
 
     python bench/peers.py                                     all workloads
     python bench/peers.py --workloads cartpole,cartpole_c

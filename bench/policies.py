@@ -33,7 +33,7 @@ class Policy(Protocol):
 
 
 class Replay:
-    """A replacement of a policy that returns prepared actions, half by half."""
+    """A stand-in for a policy that returns prepared actions, half by half."""
 
     def __init__(self, vec: VectorEnv, actions: Mapping[str, np.ndarray]) -> None:
         self._next = [itertools.cycle(batches).__next__ for batches in half_actions(vec, actions)]
@@ -50,7 +50,7 @@ def precise_sleeps() -> None:
 
 
 class Wait:
-    """A replacement of a GPU that waits without using the CPU, then returns prepared actions.
+    """A stand-in for a GPU: it waits without using the CPU, then returns prepared actions.
 
     The thread sleeps (clock_nanosleep, no spinning). It would wake some 20 us late, so it sleeps
     shorter by a lead that is adjusted after each wait: half of the waits end too early and half too

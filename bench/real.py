@@ -9,19 +9,18 @@
     python bench/real.py --real DIR --minutes "" --drivers driver,runs/NAME
 
 The scenes are those of WOMD in the folders, numbered as in bench/score.py. A hash of its name puts
-a scene into one part for good: training (60 %), validation or test (20 % each). Of the 47 scenes
-that bench/score.py is run with these are 27, 11 and 9. The test scenes are those that drive's split
+a scene into one part for good: training (60 %), validation or test (20 % each). The 47 scenes with
+which bench/score.py is run divide into 27, 11 and 9. The test scenes are those that drive's split
 "train" leaves out. A driver trains on the preset's scenes and on the training scenes, which are a
 quarter of what it sees. Each number of --minutes is a training of its own, because the learning
-rate decreases over the whole of it. Baselines and --drivers are also measured on all scenes together;
-the driver that comes with the package has seen none of them, what other runs have seen is yours to
-know.
+rate decreases over the whole of it. Baselines and --drivers are also measured on all scenes
+together. The driver that comes with the package has seen none of them; other runs may have.
 
-Rules are those of drive_env/rules.py, except for the dynamics: a driver keeps its own car. The time
-to a share of goals is the first of TIMES after which the driver reaches that share by the rules of
-GPUDrive or PufferDrive. Where no scene marks a self-driving car there are no rates by the rules of
-nuPlan, which drive that car alone. Rates are given for each part and for the validation and test
-scenes together. Runs in the learner.
+Rules are those of drive_env/rules.py, except for the dynamics: a driver keeps its own dynamics. The
+time to a share of goals is the first of TIMES after which the driver reaches that share by the
+rules of GPUDrive or PufferDrive. Where no scene marks a self-driving car there are no rates by the
+rules of nuPlan, which drive that car alone. Rates are given for each part and for the validation
+and test scenes together. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -253,7 +252,7 @@ def time_rows(results: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def time_heads() -> tuple[str, ...]:
-    """Return the heads of `time_rows`."""
+    """Return the column headings of `time_rows`."""
     return ("rules", "training", "scenes", *(f">{100 * share:.0f} % goals" for share in GOALS))
 
 

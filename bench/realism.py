@@ -6,8 +6,8 @@
                                                       driver that comes with the package
     python bench/realism.py --real DIR --drivers log,runs/A,runs/B/checkpoints/000001000000
 
-All vehicles, pedestrians and cyclists are driven that do not start at their goal, 32 times in each
-scene (docs/drive.md). Policies draw their actions. Scenes are those of bench/score.py. Nothing is
+All vehicles, pedestrians and cyclists that do not start at their goal are driven, 32 times in each
+scene (docs/drive.md). Policies sample their actions. Scenes are those of bench/score.py. Nothing is
 timed.
 """
 

@@ -97,7 +97,7 @@ def facts_of(trainer: Trainer) -> dict[str, Any]:
 
 
 class Watch(Dashboard):
-    """A replacement of the dashboard that stops a run once `enough(metrics)` is true."""
+    """A stand-in for the dashboard that stops a run once `enough(metrics)` is true."""
 
     def __init__(self, enough: Callable[[Mapping[str, float]], bool]) -> None:
         self.enough = enough

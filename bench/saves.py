@@ -9,7 +9,8 @@ There must be none.
 Most of these trainers are small and forked from a process that has imported torch: each resumes
 from the newest checkpoint, learns a little and saves repeatedly until SIGKILL at a random moment. A
 few are whole `puffer-train` commands, including their start. After each kill the newest checkpoint
-must verify and its tensors must load. It must be the last one whose save returned, or the next one.
+must verify and its tensors must load. It must be the last checkpoint whose save returned, or the
+next one.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Moment:
 
 
 class Watch(Dashboard):
-    """A replacement of the dashboard that copies the policies at several times.
+    """A stand-in for the dashboard that copies the policies at several times.
 
     It stops the run at the last time.
     """
@@ -130,7 +130,7 @@ def train(
 
     Returns:
         The watch with the moments, facts about the run, and a function that returns the driver of
-        a moment, which draws nothing.
+        a moment, which does not sample its actions.
     """
     with tempfile.TemporaryDirectory(prefix="puffervec-score-") as folder:
         watch = Watch(times)
@@ -174,7 +174,7 @@ def load_driver(
         task: settings with the task, see `drive_env.evaluate.evaluate.same_task`. Its scenes are
             opened, those of the run are not.
         device: of the policies.
-        deterministic: draw no actions.
+        deterministic: do not sample actions.
 
     Returns:
         The actor, and the config of the run with the task.
@@ -305,7 +305,7 @@ def moment_row(
     sets: Mapping[str, str],
     episodes: int,
 ) -> dict[str, Any]:
-    """Evaluate a moment, without drawing actions and without shaping rewards.
+    """Evaluate the policies of a moment, without sampling actions and without shaping rewards.
 
     Rates have 95 % intervals over scenes.
     """

@@ -6,7 +6,7 @@
     python examples/cleanrl_ppo.py --env-id Acrobot-v1 --total-steps 300000
     python examples/cleanrl_ppo.py --env-id puffervec/CartPole-v1    the same game, written in C
 
-It needs tyro (`pip install tyro`). One line differs from a script for Gymnasium; it is marked.
+It needs tyro (`pip install tyro`). Only the marked line differs from a script for Gymnasium.
 Autoreset is "SameStep": a done env already shows the first observation of its next episode, so
 every row is a transition; the last observation is in `infos["final_obs"]`.
 """
@@ -96,7 +96,7 @@ def collect(
     envs: Any, agent: Agent, obs: Tensor, args: Args
 ) -> tuple[dict[str, Tensor], Tensor, list[float]]:
     """Step every env `horizon` times. Returns columns (horizon, envs, ...), the next observation,
-    returns of ended episodes.
+    and the returns of ended episodes.
     """
     rows: list[dict[str, Tensor]] = []
     returns: list[float] = []

@@ -12,7 +12,7 @@ import puffervec
 env, num_envs, steps = (
     *sys.argv[1:],
     *("tag_grid", 512, 200)[len(sys.argv) - 1 :],
-)  # or such as: CartPole-v1 8 500
+)  # arguments such as: CartPole-v1 8 500
 torch.set_num_threads(1)  # the other cores belong to the workers
 with (
     puffervec.make(env, num_envs=int(num_envs), num_buffers=2) as vec,

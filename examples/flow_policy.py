@@ -47,8 +47,8 @@ class FlowPolicy(nn.Module):
         return x + dt * self.velocity(inputs).view_as(x)
 
     def until_zero(self, observation: Tensor, noise: Tensor, num_steps: int) -> Tensor:
-        """Denoise while there is time left. The condition is a tensor: each look at it waits for
-        the device.
+        """Denoise while there is time left. The condition is a tensor: each evaluation waits
+        for the device.
         """
         seen, x = self.prefix(observation), noise
         time = torch.ones(1, 1, device=noise.device)
@@ -59,7 +59,7 @@ class FlowPolicy(nn.Module):
         return x
 
     def in_steps(self, observation: Tensor, noise: Tensor, num_steps: int) -> Tensor:
-        """Denoise so many times. The host knows how often, so it never asks the device."""
+        """Denoise `num_steps` times. The host counts them, so it never waits for the device."""
         seen, x = self.prefix(observation), noise
         time = torch.ones(1, 1, device=noise.device)
         dt = -time / num_steps
@@ -80,7 +80,7 @@ def _inference(
     def infer() -> Tensor:
         noise = torch.randn(
             batch, CHUNK, ACTIONS, device=device
-        )  # the same each time: the profiler seeds it
+        )  # the same in each call: the profiler seeds the generator
         found: Tensor = getattr(policy, denoise)(observation, noise, num_steps)
         return found
 
@@ -90,7 +90,7 @@ def _inference(
 def by_while(
     num_steps: int = 10, batch: int = 1, device: torch.device | str = "cpu"
 ) -> Callable[[], Tensor]:
-    """Return an inference that is called without arguments, with the loop on tensors."""
+    """Return a function without arguments that runs an inference, with the loop on tensors."""
     return _inference("until_zero", num_steps, batch, device)
 
 

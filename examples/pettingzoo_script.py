@@ -19,8 +19,8 @@ RIGHT, LEFT, UP, DOWN = 1, 2, 3, 4
 
 
 def chase(observation: np.ndarray) -> int:
-    """Walk towards the runner along the longer axis. The observation has the own x and y, then the
-    runner's.
+    """Walk towards the runner along the longer axis. The observation has the tagger's x and y, then
+    the runner's.
     """
     away_x, away_y = observation[2:4] - observation[0:2]
     if abs(away_x) >= abs(away_y):

@@ -62,7 +62,7 @@ class Kernels:
         counts = dict.fromkeys(
             ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads)
         )
-        counts["MKL_DYNAMIC"] = "FALSE"  # Otherwise MKL uses at most as many as there are cores.
+        counts["MKL_DYNAMIC"] = "FALSE"  # Otherwise MKL uses at most one thread per core.
         return {**self.variables, **counts, **({"NPY_DISABLE_CPU_FEATURES": off} if off else {})}
 
 

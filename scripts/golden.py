@@ -63,7 +63,7 @@ def scenes_of(name: str) -> list[Scene]:
 
 
 def ensure_scenes(name: str, path: Path, anew: bool = False) -> bool:
-    """Compile the scenes of drive cases if the committed set cannot be read; return whether."""
+    """Compile drive's scenes if `anew`, or if the set cannot be read; return whether it did."""
     try:
         SceneSet(path)
         readable = True

@@ -8,7 +8,7 @@
 A host is killed by SIGKILL, at most some seconds after the previous death: while it collects, sends
 or restarts, or just after its start. The log must contain every update from the first to the last,
 in order. After the learner's death no process of Ray may be left, and `--resume` must continue from
-the newest checkpoint. Exit status: 0, or 1 with the fault.
+the newest checkpoint. Exit status: 0, or 1 with a message that names the fault.
 """
 
 from __future__ import annotations

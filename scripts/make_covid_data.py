@@ -5,13 +5,13 @@
     python scripts/make_covid_data.py                      rewrites the four files of the package
     python scripts/make_covid_data.py --seed 7 --out mine  another set
 
-Nothing in it is measured. Its states are fictitious regions with populations from half a million to
-forty million. An epidemic begins in each region on a different day, measures follow, and
+Nothing in the set is measured. Its states are fictitious regions with populations from half a
+million to forty million. An epidemic begins in each region on a different day, measures follow, and
 episodes begin with the state of the last day. Transmission falls with stringency from a basic
 reproduction number of about 1.7 to 0.6. Unemployment rises some days after measures and falls over
 months. The bounds of both indices come from two rollouts, all states at stringency 1 and all at 10
-for the whole episode: an index is 0 on the mean of its worse rollout and 1 on that of its better
-one.
+for the whole episode: an index is 0 at its mean in the rollout where it is worse, and 1 at its mean
+in the other.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
 
 A mutation changes one place: a comparison, the sign of a term, a dropped term, a condition, minimum
 and maximum, or a number. Comments, strings, imports, assertions and error messages are not changed.
-Its tests are those that mirror the file; if they pass, those of the whole room run, then the room's
-slow ones. Some mutations have no observable effect (a limit that only affects
-speed, a tie that cannot occur), so a share of 100 % is not expected.
+The tests that mirror the changed file run first; if they pass, those of the whole room run, then
+the room's slow ones. Some mutations have no observable effect (a limit that only affects speed, a
+tie that cannot occur), so a share of 100 % is not expected.
 """
 
 from __future__ import annotations

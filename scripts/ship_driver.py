@@ -8,8 +8,8 @@
 The folder is a checkpoint with the weights alone (manifest.json, default.safetensors), and a model
 card: README.md for people, card.json with the same figures. Only runs on generated scenes are
 taken, without a reference that may have seen others, so that the weights depend on no data set.
-What a run began with (--init-from) is not recorded: ship none that began with such weights. The
-figures are those of
+A run does not record the weights with which it began (--init-from): ship no run that began with
+weights from other scenes. The figures are those of
 
     puffer-train eval driver --scenes SCENES
 

@@ -7,9 +7,9 @@
 
 Each test has a position on a ring, the hash of its name, so that a new test does not move others. A
 commit has a position too: its number in the history times the golden ratio, which spreads
-successive commits evenly. Tests are drawn from there on, in batches, until no further batch fits
-into the time. A batch always runs to its end. Tests that need a GPU, a network or a program that is
-not installed are excluded, and so are those that must pass only before a release.
+successive commits evenly. Tests are drawn from that position on, in batches, until no further batch
+fits into the time. A batch always runs to its end. Tests that need a GPU, a network or a program
+that is not installed are excluded, and so are those that must pass only before a release.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@
 
 Memory, open files and threads must stay flat. Two runs of `puffer-train` run simultaneously. The
 first suffers faults of all kinds; after a fatal one it is resumed from its newest checkpoint. The
-second suffers only faults that it must survive, so its processes live as long as the soak, and
-their slopes matter most. After each fault the run must continue from its newest checkpoint or
-later, and a learner that has ended must not leave processes behind.
+second suffers only faults that it must survive, so its processes live as long as the soak, and the
+slopes of their memory matter most. After each fault the run must continue from its newest
+checkpoint or later, and a learner that has ended must not leave processes behind.
 
     kill worker    SIGKILL; the learner ends with an error, and is resumed
     kill learner   SIGKILL; its workers end by themselves, and it is resumed
@@ -223,7 +223,7 @@ def last_step(tail: bytes) -> int:
 
 
 def plan(runs: int, seed: int) -> Iterator[tuple[int, str]]:
-    """Yield (index of the run, kind of fault) for ever, in rounds with each fault once.
+    """Yield (index of the run, kind of fault) for ever, in rounds that contain each fault once.
 
     The order is drawn from the seed. Only the first run has fatal faults.
     """

@@ -7,8 +7,8 @@
 
 If Docker is available, cibuildwheel builds the Linux wheels in the containers that pyproject.toml
 names. Without it they are compiled here, aarch64 with a cross compiler, and auditwheel names the
-oldest glibc that they run with: that of this system's headers or a little older. cibuildwheel
-builds the macOS wheel on macOS only.
+oldest glibc with which the wheels run: that of this system's headers or a little older.
+cibuildwheel builds the macOS wheel on macOS only.
 """
 
 from __future__ import annotations
