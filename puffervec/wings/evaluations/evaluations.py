@@ -4,10 +4,10 @@
 
     puffer-train eval RUN/evaluations/checkpoint --suite NAME --json RUN/evaluations/NAME.json
 
-One checkpoint is evaluated at a time, one suite after the other. Its files are hard links, so the
-run may remove it from RUN/checkpoints meanwhile. RUN/best is the checkpoint with the highest score;
-RUN/evaluations/best.json says which score it has, so a resumed run continues from there. Runs in
-the learner, on the first rank.
+One checkpoint is evaluated at a time, one suite after the other. RUN/evaluations/checkpoint has
+hard links to its files, so the run may remove it from RUN/checkpoints meanwhile. RUN/best is the
+checkpoint with the highest score; RUN/evaluations/best.json contains that score, so a resumed run
+continues from there. Runs in the learner, on the first rank.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from puffervec.train.metrics.keys import EVAL
 
 FOLDER, BEST = "evaluations", "best"
 CHECKPOINT, STATE = "checkpoint", "best.json"  # below FOLDER
-NICE = 5  # Next to a process of niceness 0 on the same core: a quarter of it.
-ERROR_CHARS = 400  # of the output of an evaluation that failed
+NICE = 5  # With a process of niceness 0 on the same core, an evaluation gets a quarter of it.
+ERROR_CHARS = 400  # characters that are shown of the output of a failed evaluation
 DEFAULT = ""  # in place of a suite: the env's own evaluation
 
 
@@ -46,7 +46,7 @@ class Evaluations:
     Attributes:
         best: score of the best checkpoint, None before the first evaluation.
         best_step: agent-steps of that checkpoint.
-        since: number of evaluations since then.
+        since: number of evaluations since the best one.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Evaluations:
         note: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare the folder, and read what an earlier part of the run left there.
+        """Prepare the folder, and read the state that an earlier part of the run has left there.
 
         Args:
             config: config of the run.
@@ -70,8 +70,8 @@ class Evaluations:
         self._folder.mkdir(exist_ok=True)
         self._due_s = clock() + config.eval.every_s
         self._process: subprocess.Popen[bytes] | None = None
-        self._left: list[str] = []  # suites of this checkpoint that are not evaluated yet
-        self._found: dict[str, float] = {}  # metrics of those that are
+        self._left: list[str] = []  # suites of the checkpoint that are not evaluated yet
+        self._found: dict[str, float] = {}  # metrics of the suites that are
         self._scores: list[float] = []
         self.best: float | None = None
         self.best_step = self.since = self._step = 0
@@ -91,7 +91,8 @@ class Evaluations:
         """Begin to evaluate a checkpoint.
 
         Args:
-            checkpoint: its folder; the files are linked, so it may be removed afterwards.
+            checkpoint: folder of the checkpoint; its files are linked, so it may be removed
+                afterwards.
             step: agent-steps of the run.
         """
         self._due_s = self._clock() + self._config.eval.every_s
@@ -139,8 +140,8 @@ class Evaluations:
         """Start the process of the next suite."""
         section, suite = self._config.eval, self._left[0]
         self._out(suite).unlink(missing_ok=True)
-        # A path, so that a run with the name of an env is taken for a run. -P keeps Python from
-        # importing from the current folder.
+        # The checkpoint is passed as a path, so that a run with the name of an env is recognized as
+        # a run. -P keeps Python from importing from the current folder.
         words = [
             *background_command(NICE),
             sys.executable,
@@ -170,8 +171,8 @@ class Evaluations:
         """Add the metrics of a suite whose process has ended.
 
         Raises:
-            ValueError: it failed; the message is the end of its output.
-            OSError, KeyError, TypeError: its results cannot be read.
+            ValueError: the process failed; the message is the end of its output.
+            OSError, KeyError, TypeError: the results cannot be read.
         """
         if process.returncode:
             text = (self._folder / "log.txt").read_text("utf-8", "replace").strip()
@@ -184,7 +185,7 @@ class Evaluations:
             for name, value in row.items()
             if isinstance(value, (int, float)) and math.isfinite(value)
         }
-        # Evaluations that work for all envs have no score: there the return rates a checkpoint.
+        # The general evaluation for envs without their own has no score: there the return is used.
         column = self._config.eval.metric or results["score"] or "return"
         if column not in numbers:
             raise ValueError(f"eval.metric is {column!r}: the evaluation has {', '.join(numbers)}")
@@ -209,7 +210,7 @@ class Evaluations:
             if self.exhausted:
                 self._note(f"no better checkpoint in {self.since} evaluations: the run ends")
         state = {"score": self.best, "agent_steps": self.best_step, "since": self.since}
-        with contextlib.suppress(OSError):  # A full disk must not end a run that can still learn.
+        with contextlib.suppress(OSError):  # A full disk must not end a run that can still train.
             replace_file(self._folder / STATE, json.dumps(state).encode())
         return {**self._found, f"{EVAL}of_step": float(self._step)}
 
@@ -249,7 +250,7 @@ def _link_folder(source: Path, target: Path) -> None:
 
 
 def _replace_folder(source: Path, target: Path) -> None:
-    """Rename a folder to the name of another one, which is removed."""
+    """Rename a folder to the name of another one, which it replaces."""
     before = target.with_name(f".{target.name}-before")
     shutil.rmtree(before, ignore_errors=True)
     with contextlib.suppress(FileNotFoundError):

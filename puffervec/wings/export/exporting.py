@@ -5,9 +5,9 @@
     tensors by name  --  the policy, float32  --  logits or mean and log_std, value, action,
                                                   next_state.<i>
 
-The number of rows is free. A recurrent policy also takes `state.<i>` and `reset`, one with masked
-actions `action_mask`. A file gets its name only after it has been read back and compared with the
-policy on random rows. Runs in the learner, on a CPU.
+The number of rows is not fixed. A recurrent policy has the additional inputs `state.<i>` and
+`reset`, a policy with masked actions `action_mask`. A file gets its name only after it has been
+read back and compared with the policy on random rows. Runs in the learner, on a CPU.
 
     C env with rows of one dtype     obs (rows, F); a picture is (rows, *shape)
     other C envs                     obs.<field> (rows, *shape) each
@@ -61,10 +61,10 @@ from puffervec.train.run.find import read_newest
 from puffervec.train.run.rundir import CHECKPOINTS
 
 FORMATS = {"onnx": ".onnx", "pt2": ".pt2"}
-TOLERANCE = 1e-4  # Largest difference, relative to the largest number of an output above 1.
+TOLERANCE = 1e-4  # Largest difference, relative to the largest number of an output, at least 1.
 CHECKED_ROWS = (1, 64)
-METADATA = "puffervec"  # Key of the JSON text in the file that describes it.
-WIDEST = 10.0  # Range of random numbers around 0 where the bounds are further apart.
+METADATA = "puffervec"  # Key under which a file has a JSON text that describes it.
+WIDEST = 10.0  # How far random numbers may be from 0 if the bounds are further apart.
 
 Arrays = dict[str, np.ndarray]
 Evaluate = Callable[[Arrays], Arrays]
@@ -79,10 +79,10 @@ class Exported:
     """A file that was written.
 
     Attributes:
-        policy: its name.
+        policy: name of the policy.
         path: path of the file.
         inputs, outputs: shape and dtype by name.
-        difference: the largest that the check measured.
+        difference: the largest difference that the check measured.
         engine: the program that ran the file for the check.
     """
 
@@ -112,7 +112,7 @@ def check_request(kind: str | None, out: Path | None) -> str:
     """Check the format and the file's name before anything is loaded; return the format.
 
     Args:
-        kind: onnx, pt2 or None, which follows the name of `out` and is onnx otherwise.
+        kind: onnx or pt2; None: as the name of `out` ends, otherwise onnx.
         out: the file; None for the default.
 
     Raises:
@@ -200,7 +200,7 @@ def _export(
             folder_of(file) as (folder, last),
             tempfile.TemporaryDirectory(prefix="puffer-train-") as scratch,
         ):
-            # Third-party code writes the file, so it does so in a new, private folder.
+            # Third-party code writes the file, so let it write into a new, private folder.
             fresh = Path(scratch) / last
             write(acting, graph, fresh, json.dumps(metadata))
             difference = check(acting, policy, load(fresh))
@@ -236,7 +236,7 @@ class GraphInputs:
     """The observation tensors of one group's policy, by name."""
 
     def __init__(self, group: GroupSpec) -> None:
-        """Args: group: the rows that the policy acts for."""
+        """Args: group: the group of rows for which the policy acts."""
         self._group, self._plan = group, group.observation_plan
         if self._plan is not None:
             self._leaves = [leaf for leaf in self._plan.leaves if leaf.size]
@@ -261,7 +261,7 @@ class GraphInputs:
         return all(leaf.dtype == self._plan.row_dtype for leaf in self._leaves)
 
     def assemble(self, inputs: dict[str, Tensor]) -> Observations:
-        """Return what the policy of `adapt` takes, computed with operations that a graph can hold.
+        """Return the input of the policy from `adapt`, computed with operations a graph can hold.
 
         Args:
             inputs: tensors by input name.
@@ -284,9 +284,10 @@ class GraphInputs:
         return {ROW: rows.to(stored_dtype(self._plan))}
 
     def adapt(self, policy: nn.Module) -> nn.Module:
-        """Return a copy of the policy that takes what `assemble` returns.
+        """Return a copy of the policy whose input is what `assemble` returns.
 
-        Where the trainer passes rows of bytes, the copy takes the leaves by name.
+        If the trainer passes rows of bytes to the policy, the input of the copy is a dict of the
+        leaves by name.
 
         Raises:
             ConfigError: the policy is the user's own and reads bytes.
@@ -323,7 +324,7 @@ class GraphInputs:
         return {f"obs.{name}": part for name, part in fields.items()}
 
     def trainer_observations(self, arrays: Arrays) -> Observations:
-        """Return observations as the trainer passes them to a policy. arrays: see `random`."""
+        """Return observations in the form that the trainer passes. arrays: see `random`."""
         plan = self._plan
         if plan is None:
             return self.assemble({name: torch.from_numpy(part) for name, part in arrays.items()})
@@ -336,12 +337,12 @@ class GraphInputs:
 
 
 def _leaf_name(path: Sequence[Any]) -> str:
-    """Return the path of a leaf as a name: ("camera", 0) is obs.camera.0."""
+    """Return the path of a leaf as a name: ("camera", 0) becomes obs.camera.0."""
     return ".".join(["obs", *(re.sub(r"\W+", "_", str(key)) for key in path)])
 
 
 def _unique(names: list[str]) -> list[str]:
-    """Append its index to each name that occurs more than once."""
+    """Append to each name that occurs more than once its index."""
     return [name if names.count(name) == 1 else f"{name}.{at}" for at, name in enumerate(names)]
 
 
@@ -355,11 +356,11 @@ def _random_field(field: Field, rows: int, generator: np.random.Generator) -> np
 def random_values(space: Any, rows: int, generator: np.random.Generator) -> np.ndarray:
     """Return (rows, *shape) random values of a space of numbers.
 
-    Values of a wide float Box lie near 0, because policies that scale their inputs would only clip
-    larger ones.
+    Values of a wide float Box are near 0, because policies that scale their inputs would clip
+    larger ones anyway.
     """
     if not isinstance(space, spaces.Box) or space.dtype.kind != "f":
-        own = copy.deepcopy(space)  # A separate generator.
+        own = copy.deepcopy(space)  # The copy has a random generator of its own.
         own.seed(int(generator.integers(2**31)))
         return np.stack([np.asarray(own.sample(), space.dtype) for _ in range(rows)])
     low, high = np.asarray(space.low, np.float64), np.asarray(space.high, np.float64)
@@ -379,8 +380,8 @@ class ActingPolicy(nn.Module):
         """Copy a policy into the graph.
 
         Args:
-            policy: on the CPU, with float32 weights.
-            group: the rows that it acts for.
+            policy: policy on the CPU, with float32 weights.
+            group: the group of rows for which it acts.
             joint: `policy.joint` of its run.
         """
         super().__init__()
@@ -452,7 +453,7 @@ def _tensors(arrays: Arrays) -> dict[str, Tensor]:
 
 
 def exported_program(acting: ActingPolicy) -> torch.export.ExportedProgram:
-    """Return the graph, made of torch's operations only, with a free number of rows.
+    """Return the graph, which has only operations of torch and works for any number of rows.
 
     Raises:
         ExportError: the policy does something that a graph cannot hold.
@@ -465,13 +466,13 @@ def exported_program(acting: ActingPolicy) -> torch.export.ExportedProgram:
             graph: torch.export.ExportedProgram = torch.export.export(
                 acting, (example,), dynamic_shapes=free
             ).run_decompositions({})
-    except Exception as error:  # Anything that the tracer raises for a user's policy.
+    except Exception as error:  # The tracer may raise anything for a user's policy.
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise ExportError(
             f"{type(acting.policy).__name__} cannot be made a graph: {lines[0]}"
         ) from error
     targets = {node.target for node in graph.graph.nodes if node.op == "call_function"}
-    # All programs know the operations of torch, and those of Python (sizes).
+    # All programs support the operations of torch, and those of Python (sizes).
     custom = [
         t
         for t in targets
@@ -487,7 +488,7 @@ def exported_program(acting: ActingPolicy) -> torch.export.ExportedProgram:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the exporters, which warn of their own internals."""
+    """Silence the exporters, which warn about their own internals."""
     log = logging.getLogger("torch.onnx")
     level = log.level
     with warnings.catch_warnings():
@@ -557,8 +558,8 @@ def _load_onnx(path: Path) -> Evaluate:
 
         session = ReferenceEvaluator(str(path))
         inputs, outputs = session.input_names, session.output_names
-    # An input that the policy does not use, such as the state of one that resets every step, is
-    # missing from the file.
+    # The file lacks inputs that the policy does not use, such as the state of a policy that resets
+    # it in every step.
     return lambda arrays: dict(
         zip(outputs, session.run(None, {name: arrays[name] for name in inputs}), strict=True)
     )
@@ -584,11 +585,11 @@ def _reference(acting: ActingPolicy, policy: Any, inputs: Arrays) -> Arrays:
 def check(acting: ActingPolicy, policy: nn.Module, evaluate: Evaluate) -> float:
     """Compare a file with the policy on random rows and return the largest difference.
 
-    Actions are compared with the choice from the file's own logits, because the last bit may decide
-    between two nearly equal ones.
+    Actions are compared with the choices that the file's own logits give, because the last bit may
+    decide between two nearly equal logits.
 
     Raises:
-        ExportError: they differ.
+        ExportError: the outputs differ.
     """
     generator, largest = np.random.default_rng(1), 0.0
     for rows in CHECKED_ROWS:
@@ -604,7 +605,7 @@ def check(acting: ActingPolicy, policy: nn.Module, evaluate: Evaluate) -> float:
                     f"{name} of the file is {_shapes(got)[name]}: must be {_shapes(wanted)[name]}"
                 )
             if name != "action" or not acting.spec.discrete:
-                # A small number that is the sum of large ones has their rounding errors.
+                # A small number may be the sum of large ones, and then has their rounding errors.
                 size = np.maximum(1.0, np.abs(array).max(initial=0.0))
                 away = np.abs(got[name].astype(np.float64) - array).max(initial=0.0) / size
                 largest = float(np.maximum(largest, away))  # NaN stays NaN.

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Compile an env of PufferLib to a shared library, once for its content.
+"""Compile an env of PufferLib to a shared library, once per content of its files.
 
 The library is kept in the cache folder under a hash of all that its bytes depend on: the env's own
-files, the headers of csrc/contract, the compiler and its flags. The env's text is compiled from a
-generated file, with its lines and its name, so that errors and crashes show the author's lines.
+files, the headers of csrc/contract, the compiler and its flags. The env's text is compiled as part
+of a generated file, with #line directives, so that errors and crashes show the author's lines.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from puffervec.errors import ConfigError
 from puffervec.system.cache import LIBRARIES, cache_folder, key_of, write_atomically
 from puffervec.wings.ocean.source import LEVELS, Source, includes, read
 
-FLAGS_VARIABLE = "PUFFERVEC_OCEAN_FLAGS"  # More flags, such as those of a library that envs need.
+FLAGS_VARIABLE = "PUFFERVEC_OCEAN_FLAGS"  # Flags to add, such as those of a library.
 RAYLIB_VARIABLE = "PUFFERVEC_OCEAN_RAYLIB"  # The folder of a raylib with which envs draw.
-SECONDS = 300  # Longest compilation.
-# Headers of PufferLib and raylib that ours stand in for, wherever an env expects them.
+SECONDS = 300  # Time limit of a compilation.
+# Headers of PufferLib and raylib that puffervec's own replace, wherever an env expects them.
 STAND_INS = (
     "env_binding", "vecenv", "pufferenv", "ini", "tensor", "bf16", "raylib", "raymath", "rlgl",
     "rlights", "puffer_os",
@@ -73,7 +73,7 @@ class Tools:
         return cls(tuple(compiler), tuple(flags), _raylib_folder())
 
     def raylib_headers(self) -> dict[str, Path]:
-        """Return the headers of raylib by the macro that names them; empty without one."""
+        """Return the headers of raylib by the macro that names them; empty without a raylib."""
         if self.raylib is None:
             return {}
         names = ("raylib", "raymath", "rlgl")
@@ -124,13 +124,13 @@ def _raylib_folder() -> Path | None:
 
 
 def _glue(source: Source, tools: Tools) -> str:
-    """Return the C file that makes an env type of the env."""
+    """Return the C file that turns the env into an env type."""
     code = source.code
     defines = {
         "OCEAN_NAME": source.name,
         "OCEAN_GENERATION": str(source.generation),
         "OCEAN_FOLDER": _quoted(source.folder),
-        "PUFFER_CPU_ENV": "",  # Envs with a CUDA step have one for the CPU too.
+        "PUFFER_CPU_ENV": "",  # Selects the CPU step of envs that also have a CUDA step.
         "main": "ocean_main",
         **{name: _quoted(path) for name, path in tools.raylib_headers().items()},
     }
@@ -139,12 +139,12 @@ def _glue(source: Source, tools: Tools) -> str:
     if re.search(r"\brandom\(\s*\)", code):
         defines["OCEAN_RANDOM"] = ""
     if source.generation == 5:
-        # The first headers of 5.0 define obs_t below the include, and cast.
+        # The first headers of 5.0 define obs_t below the include, and cast observations to it.
         include = r"#\s*include\s*[<\"][^>\"]*pufferenv\.h"
         below = re.split(include, source.expanded, maxsplit=1)[-1]
         if not re.search(r"\bobs_t\s*;|#\s*define\s+obs_t\b", below):
             defines["OCEAN_OBS_T"] = "obs_t"
-        # An env that only sets the pointer to NULL has no masks.
+        # An env that only sets the pointer action_mask to NULL has no masks.
         if re.search(r"\baction_mask\b(?!\s*=\s*NULL)", code):
             defines["OCEAN_MASKS"] = ""
     if _comes_again(source):
@@ -167,9 +167,9 @@ def _glue(source: Source, tools: Tools) -> str:
 
 
 def _comes_again(source: Source) -> bool:
-    """Return whether the compiled file is a header that its own headers include too, but once.
+    """Return whether the compiled file is a header with #pragma once that its headers include.
 
-    The compiler knows by the file, not by its text, that it was there before.
+    The compiler recognizes by the file, not by its text, that it was included before.
     """
     others = (read(path) for path in source.files if path != source.main)
     return bool(_ONCE.search(read(source.main))) and any(
@@ -191,12 +191,12 @@ def _command(source: Source, tools: Tools) -> list[str]:
         "-fPIC",
         *compile_args(),
         "-g",
-        # What 3.0 and 4.0 compile with allows these.
+        # The compiler flags of 3.0 and 4.0 allow these.
         "-Wno-error=incompatible-pointer-types",
         "-Wno-error=int-conversion",
         f"-I{include}/ocean",
         f"-I{include}",
-        "-iquote",  # Before ours, which may have the same names; gcc drops it if it comes again.
+        "-iquote",  # Searched before ours, where names may be equal; gcc drops repeated folders.
         str(source.folder),
         *(part for folder in above for part in ("-idirafter", str(folder))),
         "-Wl,--no-undefined",
@@ -218,7 +218,7 @@ def _compiler_version(compiler: str) -> str:
     """Return the first line of the compiler's version.
 
     Raises:
-        ConfigError: it cannot be started.
+        ConfigError: the compiler cannot be started.
     """
     if shutil.which(compiler) is None:
         raise ConfigError(

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """The settings of an env of PufferLib as a dataclass, and the arrays in which C reads them.
 
-A setting has the type of its default: of the .ini file's [env], or of the Python class (3.0). A
-whole number that C keeps in a float or double takes any number.
+A setting has the type of its default, which comes from [env] of the .ini file, or from the Python
+class (3.0). A setting whose default is whole accepts any number if C keeps it in a float or double.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from puffervec.wings.ocean.probing import Facts
 from puffervec.wings.ocean.python_class import ClassFacts
 from puffervec.wings.ocean.source import Source
 
-# Not from the settings of a vectorizer, which my_vec_init also gets.
+# This excludes settings of a vectorizer, which my_vec_init also gets.
 _ASKED = re.compile(
     r'\b(?:dict_get(?:_str|_unsafe)?|dict_find|unpack)\s*\(\s*(?!vec)\w+\s*,\s*"(\w+)"'
 )
@@ -40,8 +40,8 @@ def defaults_of(source: Source, python: Mapping[str, Any] | None) -> dict[str, A
         source: the env.
         python: the defaults of its Python class, or None.
 
-    A setting that the env asks for by name and that has no default is None: it is left out when the
-    env is made, which then says so if it needs it.
+    A setting that the env reads by name but that has no default is None: it is left out when the
+    env is made, and the env then reports an error if it needs the setting.
     """
     own = {key: value_of(text) for key, text in source.settings.get("env", {}).items()}
     if python is None:
@@ -55,9 +55,9 @@ def _is_name(key: str) -> bool:
 
 
 def config_class(source: Source, defaults: Mapping[str, Any]) -> type[Any]:
-    """Return the dataclass of an env's settings, which checks what it is given.
+    """Return the dataclass of an env's settings, which checks their values.
 
-    Its fields exist in Python only (`NativeEnv.config`): C reads params.
+    Its fields exist only in Python (`NativeEnv.config`): C reads params.
     """
     only_python = {"python": True}
     fields = [
@@ -86,7 +86,7 @@ def config_class(source: Source, defaults: Mapping[str, Any]) -> type[Any]:
 
 
 def _type_of(key: str, value: Any, code: str) -> Any:
-    """Return the type of a setting, from its default and from the member of its name in C."""
+    """Return the type of a setting, from its default and from the C member of the same name."""
     if isinstance(value, bool) or value is None:
         return bool if isinstance(value, bool) else Any
     if isinstance(value, int):
@@ -112,10 +112,10 @@ def values_of(config: Any) -> dict[str, Any]:
 def with_defaults(
     name: str, defaults: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the defaults with other values.
+    """Return the defaults, with the values in `settings` in their place.
 
     Raises:
-        ConfigError: a setting that the env does not have.
+        ConfigError: the env does not have a setting.
     """
     for key in settings:
         if key not in defaults:
@@ -124,7 +124,7 @@ def with_defaults(
 
 
 def asked_for(source: Source) -> list[str]:
-    """Return the settings that the env's code asks for by name, in order."""
+    """Return the names of the settings that the env's code reads, in order."""
     return list(dict.fromkeys(_ASKED.findall(source.code)))
 
 
@@ -160,7 +160,7 @@ def _bytes_of(texts: Any) -> np.ndarray:
 
 
 def class_params(facts: ClassFacts) -> dict[str, np.ndarray]:
-    """Return what a Python class says of its env as arrays, apart from its rows."""
+    """Return the facts about an env from its Python class as arrays, except for its rows."""
     params = settings_params(facts.kwargs)
     if facts.shared_as:
         params |= settings_params(facts.shared_kwargs, "shared_")
@@ -173,11 +173,11 @@ def space_params(source: Source, facts: Facts, python: ClassFacts | None) -> dic
 
     Args:
         source: the env.
-        facts: what the compiled env says.
-        python: what its Python class says (3.0), or None.
+        facts: facts that the compiled env reports.
+        python: facts that its Python class reports (3.0), or None.
 
     Raises:
-        ConfigError: a space that rows cannot have.
+        ConfigError: rows cannot have such a space.
     """
     table: tuple[float, ...] = ()
     shape: tuple[int, ...]
@@ -219,10 +219,10 @@ def space_params(source: Source, facts: Facts, python: ClassFacts | None) -> dic
 
 
 def _action_of(source: Source, space: spaces.Space[Any]) -> tuple[tuple[int, ...], Any, Any]:
-    """Return the choices of an action space, or () and its bounds.
+    """Return the numbers of choices of an action space, or () and its bounds.
 
     Raises:
-        ConfigError: another kind of space.
+        ConfigError: the space is of another kind.
     """
     if isinstance(space, spaces.Discrete):
         return (int(space.n),), (), ()

@@ -23,10 +23,10 @@ def env(path: str | Path, settings: Mapping[str, Any] | None = None) -> NativeEn
 
     Args:
         path: a folder, a binding or a header of PufferLib 3.0, 4.0 or 5.0.
-        settings: values that replace the defaults of its settings.
+        settings: values that replace the defaults of the env's settings.
 
     Raises:
-        ConfigError: it is no such env, does not compile, or has no such setting.
+        ConfigError: there is no such env, it does not compile, or it has no such setting.
     """
     from puffervec.wings.ocean.compiling import Tools
     from puffervec.wings.ocean.source import locate
@@ -46,7 +46,7 @@ class _Made:
     """A NativeEnv and the state of its source files when it was made.
 
     Attributes:
-        stamps: for each file its time of change and size; None for a file that is gone.
+        stamps: for each file its modification time and size; None for a file that is gone.
     """
 
     native: NativeEnv
@@ -59,11 +59,11 @@ class _Made:
         return cls(env.native(), stamps)
 
     def is_current(self) -> bool:
-        """Return whether no file has changed since."""
+        """Return whether no file has changed since the NativeEnv was made."""
         return all(_stamp(path) == stamp for path, stamp in self.stamps.items())
 
 
-_made: dict[tuple[Path, Tools], _Made] = {}  # With default settings.
+_made: dict[tuple[Path, Tools], _Made] = {}  # Envs with default settings.
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
@@ -75,7 +75,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 class _Env:
-    """An env of PufferLib on its way to a NativeEnv."""
+    """An env of PufferLib from which a NativeEnv is made."""
 
     def __init__(self, source: Any, tools: Tools, settings: Mapping[str, Any]) -> None:
         from puffervec.wings.ocean import config
@@ -97,7 +97,7 @@ class _Env:
         self._look = functools.lru_cache(self._look_at)
 
     def files(self) -> list[Path]:
-        """Return the files that the env is made of, and its library, which may be removed."""
+        """Return the files that the env is made of, and its library, which users may remove."""
         source, headers = self.source, self.tools.raylib_headers().values()
         files = [*source.files, *headers, source.ini, source.python_class, self.compiled]
         return [path for path in files if path is not None]
@@ -110,7 +110,7 @@ class _Env:
         source = self.source
         try:
             _, facts, agents = self._look(self.config())
-        except ConfigError:  # A setting without a default: the user gives it later.
+        except ConfigError:  # A setting has no default: the user sets it later.
             training, types = Training(), tuple[str, ...]()
         else:
             found = mapped(source.settings, agents, facts.log)
@@ -144,7 +144,7 @@ class _Env:
         )
 
     def _look_at(self, config: Any) -> tuple[EnvData, Any, int]:
-        """Return the arrays that C reads for a config, what the env says, and its agents."""
+        """Return, for a config, the arrays that C reads, the env's facts, and its agents."""
         from puffervec.wings.ocean import config as settings
         from puffervec.wings.ocean.probing import probe
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The .ini files of PufferLib: sections of keys with texts, and what a text means."""
+"""The .ini files of PufferLib: reads sections of keys with texts, and converts texts to values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read(path: Path) -> Sections:
             continue
         key, equals, value = text.partition("=")
         if last and current is not None and line[:1].isspace() and not equals:
-            current[last] += f" {text}"  # The value continues in this line.
+            current[last] += f" {text}"  # The value continues on this line.
             continue
         if current is None or not equals or not key.strip():
             raise ConfigError(f"{path}:{number}: {text!r} must be [section] or key = value")
@@ -57,7 +57,7 @@ def _unquoted(text: str) -> str:
 def over(
     base: Mapping[str, Mapping[str, str]], changes: Mapping[str, Mapping[str, str]]
 ) -> Sections:
-    """Return the sections of `base` with the keys of `changes` in place of the same keys."""
+    """Return the sections of `base`, with the keys of `changes` added or replaced."""
     return {name: {**base.get(name, {}), **changes.get(name, {})} for name in {**base, **changes}}
 
 

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The training settings of PufferLib's .ini files, as settings of a run here.
+"""Converts the training settings of PufferLib's .ini files to settings of a run of puffervec.
 
-`SETTINGS` names the keys that have a meaning here, `IGNORED` says why the others have none. Keys of
-3.0, 4.0 and 5.0 do not contradict each other, so that one table serves all.
+`SETTINGS` has the keys that can be converted, `IGNORED` the reasons why others cannot. Keys of 3.0,
+4.0 and 5.0 do not contradict each other, so one table serves all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from puffervec.contract.training import RETURN
 from puffervec.wings.ocean.ini import Sections, value_of
 
-# Key -> setting here, of the same meaning and unit.
+# Key -> setting of puffervec with the same meaning and unit.
 SETTINGS = {
     "train.total_timesteps": "train.total_timesteps",
     "train.seed": "train.seed",
@@ -96,10 +96,10 @@ IGNORED = {
     "sweep.": _SWEEP,
 }
 _LOGARITHMIC = ("log_normal", "uniform_pow2")
-_WIDTH = 128  # Of the networks of PufferLib if the file does not say.
-# Their muon, also that of 3.0 (heavyball's), takes all matrices and scales steps by the same rule.
+_WIDTH = 128  # Width of PufferLib's networks if the file does not set it.
+# PufferLib's muon, like that of 3.0 (heavyball's), updates all matrices and scales steps like this.
 _MUON = "muon_sgd"
-# Settings that are whole numbers here. Sweeps of PufferLib leave fractions, which it cuts off too.
+# Settings that are whole numbers here. PufferLib's sweeps produce fractions; it truncates them too.
 _WHOLE = (
     "total_timesteps",
     "horizon",
@@ -113,13 +113,13 @@ _WHOLE = (
 
 @dataclass(frozen=True)
 class Mapped:
-    """The meaning of an env's .ini file here.
+    """An env's .ini file, converted to settings of puffervec.
 
     Attributes:
         preset: settings of a run by table; empty if the file has no [train].
         metric: metric that a sweep maximizes.
         search: ranges of a sweep by setting.
-        ignored: the keys that have no effect, each with its text and the reason.
+        ignored: the keys that have no effect, each with its text and the reason for that.
     """
 
     preset: Mapping[str, Mapping[str, Any]]
@@ -129,7 +129,7 @@ class Mapped:
 
 
 def mapped(sections: Sections, agents: int, logged: tuple[str, ...]) -> Mapped:
-    """Return what the sections of an .ini file mean here.
+    """Convert the sections of an .ini file.
 
     Args:
         sections: sections of the file, over those of its default.ini.
@@ -162,7 +162,7 @@ def mapped(sections: Sections, agents: int, logged: tuple[str, ...]) -> Mapped:
 
 
 def _take(path: str, value: Any, preset: dict[str, dict[str, Any]]) -> str:
-    """Add a key to the preset. Returns the reason if it is ignored, else ""."""
+    """Add a key to the preset; return the reason if the key is ignored, else ""."""
     if path not in SETTINGS:
         section = path.partition(".")[0] + "."
         return IGNORED.get(path) or IGNORED.get(section) or "it is unknown here"
@@ -200,7 +200,7 @@ def _take(path: str, value: Any, preset: dict[str, dict[str, Any]]) -> str:
 def _fitting(
     preset: dict[str, dict[str, Any]], sections: Sections, agents: int
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Return the preset with numbers of envs and samples that go together."""
+    """Return the preset with numbers of envs and samples that are compatible."""
     if not preset:
         return {}
     vec, train, policy = (preset.setdefault(name, {}) for name in ("vec", "train", "policy"))
@@ -208,11 +208,11 @@ def _fitting(
     policy.setdefault("hidden", (_WIDTH,))
     policy["normalize"] = False  # Their networks get the observations as they are.
     if "total_agents" in sections.get("vec", {}):
-        policy["bias"] = False  # Layers of 4.0 and 5.0 have none.
+        policy["bias"] = False  # Layers of 4.0 and 5.0 have no bias.
         envs = value_of(sections["vec"]["total_agents"]) // agents
         if "num_layers" in sections.get("policy", {}):
             policy.setdefault("memory", "mingru")
-    else:  # 3.0: copies of a class, which makes several envs itself.
+    else:  # 3.0: num_envs counts copies of a class, each of which makes several envs.
         each = value_of(sections.get("env", {}).get("num_envs", "1"))
         envs = vec.get("num_envs", 1) * (each if isinstance(each, int) else 1)
     if policy.get("memory") != "mingru":
@@ -228,7 +228,7 @@ def _fitting(
 
 
 def _range(path: str, keys: Mapping[str, str]) -> tuple[str, str]:
-    """Return a setting and its range in the notation of flags, or "" and the reason."""
+    """Return (setting, range in the notation of flags), or ("", reason why it is ignored)."""
     name = path if path.startswith("env.") else SETTINGS.get(path, "")
     if "." not in name or name in ("policy.memory", "policy.hidden"):
         section = path.partition(".")[0] + "."

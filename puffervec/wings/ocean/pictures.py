@@ -30,8 +30,8 @@ class Pictures:
 
         Args:
             name: name of the env, for messages.
-            library: its compiled library.
-            folder: the folder of its sources.
+            library: the env's compiled library.
+            folder: the folder of the env's sources.
             vec: the vector env, which must have one env in this process.
         """
         self._name, self._vec = name, vec
@@ -39,29 +39,29 @@ class Pictures:
             (path for path in (folder, *folder.parents[:LEVELS]) if (path / _ASSETS).is_dir()),
             folder,
         )
-        self._library = ctypes.CDLL(str(library))  # The one that is open already.
+        self._library = ctypes.CDLL(str(library))  # Returns the library that is open already.
         self._library.pv_ocean_env.restype = ctypes.c_void_p
         self._library.pv_ocean_picture.restype = ctypes.POINTER(ctypes.c_uint8)
         self._free = ctypes.CDLL(None).free
         self._env: ctypes.c_void_p | None = None
 
     def begin(self) -> None:
-        """Note which env is drawn: the one that was reset last."""
+        """Remember which env to draw: the one that was reset last."""
         self._env = ctypes.c_void_p(self._library.pv_ocean_env())
 
     def add(self) -> None:
-        """Do nothing: a picture shows the env's present state."""
+        """Do nothing: a picture shows the env's current state."""
 
     def picture(self) -> np.ndarray:
         """Return the pixels of the env's window, (H, W, 3) uint8.
 
         Raises:
             CallOrderError: before the first reset.
-            ConfigError: there is no display, or the env's function gives up.
+            ConfigError: there is no display, or the env's drawing function failed.
         """
         if self._env is None:
             raise CallOrderError("render: call reset first")
-        self._vec.peek(0)  # Fails if it is closed, and its env freed.
+        self._vec.peek(0)  # Raises if the vector env is closed, and so its env freed.
         if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
             raise ConfigError(
                 f"{self._name} draws in a window, and there is no display: set DISPLAY, or start "

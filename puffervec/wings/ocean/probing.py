@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Ask a compiled env, made with its settings, for its facts.
+"""Make a compiled env with its settings and read facts about it, such as the numbers of its rows.
 
 The env is made in a forked process (pv_ocean_probe in csrc/contract/pv_ocean_generated.h), so that
 one that exits, crashes or hangs there is reported like any other mistake.
@@ -18,7 +18,7 @@ import numpy as np
 from puffervec.core.spec import DTYPES
 from puffervec.errors import ConfigError
 
-SECONDS = 60  # Longest time in which an env must be made.
+SECONDS = 60  # Time limit for making an env.
 _DIMS, _LOGGED, _NAME = 16, 47, 32
 
 
@@ -45,12 +45,13 @@ class Facts:
     """The facts that an env reports.
 
     Attributes:
-        agents: number of agents per env (3.0: the Python class has it).
+        agents: number of agents per env (3.0: see the Python class).
         dtype: type of an observation's numbers (3.0: meaningless).
-        numbers: how many there are (3.0: 0).
-        choices: number of choices per dim of an action; all 1: they are continuous (3.0: ()).
-        masked: whether it writes action masks.
-        log: names of the numbers that it logs.
+        numbers: how many numbers an observation has (3.0: 0).
+        choices: number of choices per dim of an action; if all are 1, actions are continuous (3.0:
+            ()).
+        masked: whether the env writes action masks.
+        log: names of the numbers that the env logs.
         policies: which policy plays each agent (5.0), for at most 256 agents.
     """
 
@@ -74,14 +75,14 @@ def probe(name: str, library: Path, params: bytes) -> Facts:
     Args:
         name: name of the env, for messages.
         library: its compiled library.
-        params: its settings, as `pack_params` returns them.
+        params: the env's settings, as `pack_params` returns them.
 
     Raises:
-        ConfigError: it cannot be made with these settings; the message is the env's own.
+        ConfigError: the env cannot be made with these settings; the message is the env's own.
     """
     # Opened as env_types.find opens it.
     function = ctypes.CDLL(str(library)).pv_ocean_probe
-    aligned = ctypes.create_string_buffer(params)  # C needs an alignment that bytes lack.
+    aligned = ctypes.create_string_buffer(params)  # C needs an alignment that bytes do not have.
     facts = _Facts()
     ended = function(aligned, ctypes.byref(facts), ctypes.c_uint(SECONDS))
     if ended == signal.SIGALRM:

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The Python class of an env of PufferLib 3.0, asked what only it knows: spaces and settings.
+"""Reads from the Python class of a PufferLib 3.0 env what only the class has: spaces and settings.
 
-The class is made for one env, with a binding that records what it is given: the arrays of the rows,
-and the arguments of the env's init, which may be computed from the settings. A step of the class
-with this binding shows what it does to actions and rows.
+The class is instantiated for one env, with a binding that records its arguments: the arrays of the
+rows, and the arguments of the env's init, which may be computed from the settings. A step of the
+class with this binding shows what it does to actions and rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOT_SETTINGS = frozenset(("num_envs", "buf", "seed", "render_mode"))
 
 
 class Shared:
-    """The result of `binding.shared`: a placeholder for that of the env's my_shared."""
+    """The result of `binding.shared`: a placeholder for the result of the env's my_shared."""
 
 
 @dataclass
@@ -42,8 +42,8 @@ class Binding:
 
     Attributes:
         arrays: observations, actions, rewards, terminals and truncations of the first env, and the
-            other positional arguments of its init.
-        kwargs: the arguments of its init by name.
+            other positional arguments of the env's init.
+        kwargs: the keyword arguments of the env's init.
         shared_kwargs: the arguments of `shared`, or None if it was not called.
     """
 
@@ -77,11 +77,11 @@ class Binding:
     vec_step = vec_close = vec_render = env_reset = env_step = env_close = env_render = vec_reset
 
     def vec_log(self, *_: Any) -> dict[str, float]:
-        """Return the log of no episode."""
+        """Return an empty log."""
         return {}
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse a function whose results the class needs."""
+        """Raise for any other function of a binding, since the class would need its results."""
         if name.startswith("__"):
             raise AttributeError(name)
         raise ConfigError(f"its Python class calls binding.{name}, which only PufferLib has")
@@ -89,17 +89,18 @@ class Binding:
 
 @dataclass(frozen=True)
 class ClassFacts:
-    """The facts that a Python class reports of its env, for some settings.
+    """The facts about an env that its Python class reports, for some settings.
 
     Attributes:
         kwargs: the arguments of the C env's init.
-        shared_as: the argument that is shared data, or "".
+        shared_as: name of the argument that receives the shared data, or "".
         shared_kwargs: the arguments of my_shared.
         agents: number of agents per env.
         observation: (shape, dtype, low, high) of an agent's observation.
         action: space of an agent's action.
-        table: what each choice of each dim writes as an action; () if they are written as they are.
-        keeps: whether rewards and ends stay from step to step until C changes them.
+        table: the action value that each choice of each dim writes; () if choices are written
+            unchanged.
+        keeps: whether rewards and ends keep their values from step to step until C changes them.
     """
 
     kwargs: dict[str, Any]
@@ -148,10 +149,10 @@ class PythonClass:
         self._has = {p.name for p in parameters}
 
     def ask(self, settings: Mapping[str, Any]) -> ClassFacts:
-        """Return what the class says of an env with these settings.
+        """Return the class's facts about an env with these settings.
 
         Raises:
-            ConfigError: the class refuses them, or needs a PufferLib that is compiled.
+            ConfigError: the class refuses the settings, or needs a compiled PufferLib.
         """
         binding = Binding()
         fixed = {"num_envs": 1, "seed": 0, "buf": None}
@@ -184,7 +185,7 @@ class PythonClass:
         )
 
     def _step(self, env: Any, binding: Binding, space: Any) -> tuple[tuple[float, ...], bool]:
-        """Return what each choice writes, () where it is its number, and whether rows are kept."""
+        """Return `table` and `keeps` of ClassFacts, from steps of the class."""
         _, actions, rewards = binding.arrays[:3]
         single = isinstance(space, spaces.Discrete)
         sizes = (
@@ -210,7 +211,7 @@ class PythonClass:
                     table.append(float(np.ravel(actions[0])[dim]))
         except ConfigError:
             raise
-        except Exception:  # The class does more there than move arrays: believe the rows.
+        except Exception:  # A step of the class does more than copy arrays: use rows as they are.
             return (), True
         plain = [float(choice) for size in sizes for choice in range(size)]
         return () if table == plain else tuple(table), bool(rewards[0] == 7)
@@ -293,7 +294,7 @@ class _Empty(types.ModuleType):
 
 @contextmanager
 def _modules(modules: Mapping[str, Any]) -> Iterator[None]:
-    """Let imports find these modules."""
+    """Let imports find these modules in the block."""
     before = {name: sys.modules.get(name) for name in modules}
     sys.modules.update(modules)
     try:

@@ -21,7 +21,7 @@ from puffervec.errors import ConfigError
 from puffervec.wings.ocean import ini
 
 GENERATIONS = {"env_binding": 3, "vecenv": 4, "pufferenv": 5}
-LEVELS = 5  # Folders above the env in which its includes and settings are looked for.
+LEVELS = 5  # How many folders above the env are searched for its includes and settings.
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 _COMMENT = re.compile(
     r"""//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""", re.DOTALL
@@ -38,8 +38,9 @@ class Source:
         name: name of the env, an identifier.
         generation: 3, 4 or 5.
         main: the file that is compiled.
-        files: `main` and the files of the author's that it includes, also indirectly.
-        settings: the sections of its .ini file over those of default.ini; empty without a file.
+        files: `main` and the author's files that it includes, also indirectly.
+        settings: the sections of its .ini file, whose keys replace those of default.ini; empty if
+            there is no file.
         ini: the .ini file, or None.
         python_class: the module with its Python class (3.0), or None.
     """
@@ -64,7 +65,7 @@ class Source:
 
     @functools.cached_property
     def expanded(self) -> str:
-        """Return the text of `main` with the author's files in place, without comments."""
+        """Return the text of `main` with the author's includes expanded, without comments."""
         return _expand(self.main, self.main, {self.main})
 
 
@@ -72,7 +73,7 @@ def read(path: Path) -> str:
     """Return the text of a source file.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: the file cannot be read.
     """
     try:
         return path.read_text(encoding="utf-8", errors="replace")
@@ -94,7 +95,7 @@ def generation_of(code: str) -> int | None:
     """Return the generation whose header C code includes, or None."""
     for path in includes(code):
         if (generation := GENERATIONS.get(Path(path).stem)) and path.endswith(".h"):
-            # The first bindings of 4.0 include the header's name of 3.0.
+            # The first bindings of 4.0 include their header by its name in 3.0.
             return 4 if generation == 3 and _DICT.search(without_comments(code)) else generation
     return None
 
@@ -102,7 +103,7 @@ def generation_of(code: str) -> int | None:
 def _generation_at(path: Path) -> int | None:
     """Return the generation of a file, or None.
 
-    A header of 5.0 may leave the include to a header of its author's that it includes.
+    A header of 5.0 may include pufferenv.h only through another header of its author.
     """
     found = generation_of(read(path))
     if found is None and path.suffix == ".h":
@@ -115,7 +116,7 @@ def locate(path: str | Path) -> Source:
     """Return the source of the env at `path`, a folder, a binding or a header.
 
     Raises:
-        ConfigError: nothing is there, or nothing that is an env of PufferLib.
+        ConfigError: nothing is at the path, or no env of PufferLib.
     """
     given = Path(path).expanduser().resolve()
     if not given.exists():
@@ -153,7 +154,7 @@ def _main_file(given: Path) -> Path | None:
         for path in sorted(folder.iterdir())
         if path.suffix in _SOURCES and path.is_file()
         if (generation := _generation_at(path)) is not None
-        # Of 5.0 only headers: a .c file there is a demo.
+        # For 5.0 only headers count: a .c file there is a demo.
         if generation != 5 or path.suffix == ".h"
     }
     if given.is_file():  # A header: its binding includes it.
@@ -216,7 +217,7 @@ def _ini_file(folder: Path, name: str) -> Path | None:
 
 
 def _sections(found: Path | None) -> ini.Sections:
-    """Return the sections of an .ini file, over those of the default.ini that belongs to it."""
+    """Return the sections of an .ini file; missing keys come from the default.ini it belongs to."""
     if found is None:
         return {}
     default = (found.parent / "default.ini", found.parent.parent / "default.ini")

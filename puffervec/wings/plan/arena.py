@@ -6,15 +6,16 @@
            --pack-->   offsets, one buffer per dtype
 
 Sharing: a view lies in its base. The output of an in-place operation takes the memory of an input
-that is no longer needed. The new value of a state is written straight into that state where the old
-value has been read by then; otherwise it is copied there at the end.
+that is no longer needed. The new value of a state is written straight into that state if the old
+value is no longer needed by then; otherwise it is copied there at the end.
 
 Packing: two blocks may overlap if no step needs both. The blocks that a step needs cannot overlap,
-so no buffer can be smaller than the largest sum of them, the bound that `Arena.bound` reports. Best
-fit places blocks one after another, each into the smallest gap that holds it. The order decides how
-good the result is, so several orders are tried, and blocks that extend above the bound are moved to
-the front until none does (or `EFFORT` is spent). Finding the best offsets is NP-complete ("dynamic
-storage allocation", Garey and Johnson 1979, SR2). Pure Python over ir.py.
+so no buffer can be smaller than the largest sum of their sizes in any step. `Arena.bound` reports
+this lower bound. Best fit places blocks one after another, each into the smallest gap that holds
+it. The order decides how good the result is, so several orders are tried, and blocks that extend
+above the bound are moved to the front until none does (or `EFFORT` is spent). Finding the best
+offsets is NP-complete ("dynamic storage allocation", Garey and Johnson 1979, SR2). Pure Python over
+ir.py.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Block:
         buffer: name of the buffer.
         size: bytes, a multiple of ALIGNMENT.
         first, last: the steps between which the bytes are needed, both included.
-        offset: in the buffer, bytes.
+        offset: offset in the buffer, in bytes.
     """
 
     name: str
@@ -72,13 +73,14 @@ class Arena:
 
     Attributes:
         blocks: blocks by buffer, in the order of their first step.
-        buffers: bytes of each.
-        bounds: per buffer, the most bytes that any one step needs, a lower bound of its size.
-        separate: bytes with a buffer per tensor, views included, without workspaces.
-        aliased: bytes with sharing, but without reuse over time, without workspaces.
+        buffers: size in bytes of each buffer.
+        bounds: per buffer, the most bytes that any one step needs: a lower bound of its size.
+        separate: bytes that a separate buffer per tensor would need, views included, workspaces
+            not.
+        aliased: bytes that sharing without reuse over time would need, workspaces not included.
         copies: outputs that are copied into the state that they replace at the end of a run.
-        inside: tensors that are written straight into a parameter that they replace: the name of
-            that parameter, by the tensor's name.
+        inside: for each tensor that is written straight into a parameter that it replaces, the name
+            of that parameter.
     """
 
     blocks: dict[str, list[Block]]
@@ -213,7 +215,7 @@ class _Sharing:
     def _carry(self, output: str, target: str) -> bool:
         """Write an output straight into the tensor that it replaces, if that is possible.
 
-        Returns: False where the old value is still needed at that step, or is the output.
+        Returns: False if the old value is still needed at that step, or is the output.
         """
         tensors, group, old = self.graph.tensors, self.group[output], self.group[target]
         root, held = tensors[group], tensors[target]
@@ -241,7 +243,7 @@ class _Sharing:
         }
 
     def blocks(self) -> list[Block]:
-        """Return the blocks to place: all tensors but parameters and tensors that lie in them."""
+        """Return the blocks to place: all tensors except parameters and tensors inside them."""
         graph = self.graph
         for output in (*self.copies, *graph.output_names()):
             self.last[self.group[output]] = graph.end
@@ -306,7 +308,7 @@ def pack(blocks: Sequence[Block]) -> int:
 
 
 def _best_fit(order: Iterable[Block]) -> int:
-    """Place blocks in order, each into the smallest gap between blocks that it meets, or on top.
+    """Place blocks in order, each in the smallest gap among blocks that it `meets`, or on top.
 
     Returns: the size in bytes.
     """
@@ -317,7 +319,7 @@ def _best_fit(order: Iterable[Block]) -> int:
             (other.offset, other.offset + other.size) for other in placed if other.meets(block)
         )
         end = 0
-        gaps: list[tuple[int, int]] = []  # Size and offset of those that hold the block.
+        gaps: list[tuple[int, int]] = []  # Size and offset of the gaps that hold the block.
         for begin, stop in met:
             if begin - end >= block.size:
                 gaps.append((begin - end, end))
@@ -336,7 +338,7 @@ def _search(
     Blocks that extend above the bound are placed earlier, and sometimes two others are swapped. The
     search is reproducible.
 
-    Returns: bytes and offsets of the best order; None where no order needs fewer.
+    Returns: bytes and offsets of the best order, or None if no order needs fewer bytes.
     """
     draw = random.Random(0)
     order, found, best = list(start), None, size

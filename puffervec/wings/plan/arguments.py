@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Checks that a plan's arguments match those that it was made for.
 
-A plan has one shape and dtype per tensor, and every other value is compiled into it. A copy into
-its inputs would broadcast, round or ignore what differs, and return wrong numbers silently.
+A plan has one shape and dtype per tensor, and every other value is compiled into it. Copying other
+arguments into its inputs would broadcast, round or ignore the differences, and so silently give
+wrong numbers.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Arguments:
 
 
 class _Like:
-    """Shape and dtype of a tensor."""
+    """The shape and dtype that a tensor must have."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.shape, self.dtype = tensor.shape, tensor.dtype

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Conversion of a torch graph to the representation in ir.py: `from_graph(graph_module)`.
 
-It takes any functional `torch.fx.GraphModule` of ATen operations whose nodes know their shapes
-(`meta["val"]`): that of `torch.export.export(...).run_decompositions()`, of `make_fx`, or a joint
+The input is any functional `torch.fx.GraphModule` of ATen operations whose nodes have their shapes
+in `meta["val"]`: from `torch.export.export(...).run_decompositions()`, from `make_fx`, or a joint
 graph of AOTAutograd. The only operation that may write to an input is `aten.copy_` into a
 placeholder, which replaces that input for the next run.
 """
@@ -57,8 +57,8 @@ def from_graph(
         carried: for each node, the placeholder that its output replaces for the next run.
 
     Raises:
-        PlanError: names the place of a size that is not known, or of an operation that writes to
-            its inputs.
+        PlanError: a size is not known, or an operation writes to its inputs; the message names the
+            place.
     """
     return _Builder(graph_module, dict(kinds or {}), dict(carried or {})).build()
 
@@ -71,7 +71,7 @@ class _Builder:
     ) -> None:
         self.module, self.kinds, self.carried = graph_module, kinds, carried
         self.graph = Graph([], {}, [], [])
-        self.values: dict[fx.Node, Any] = {}  # A node's result: a Ref, a list of these, a constant.
+        self.values: dict[fx.Node, Any] = {}  # By node: a Ref, a list of these, or a constant.
         # Each tensor on the device meta, from which the layout of views is computed.
         self.ghosts: dict[str, Tensor] = {}
 
@@ -94,7 +94,7 @@ class _Builder:
     # ---- tensors
 
     def _add(self, name: str, like: Tensor, kind: str) -> Ref:
-        """Add a tensor with separate memory. Args: like: has its shape and layout."""
+        """Add a tensor with separate memory. Args: like: a tensor with its shape and layout."""
         stride = tuple(like.stride()) if _dense(like) else _in_order(like.shape)
         self._describe(
             TensorDesc(name, tuple(like.shape), stride, like.dtype, like.device, kind, name)
@@ -268,7 +268,7 @@ class _Builder:
     # ---- lifetimes
 
     def _carry(self) -> None:
-        """Copy a new value to separate memory where it is a view of an input that is replaced."""
+        """Copy a new value to separate memory if it is a view of an input that is replaced."""
         graph = self.graph
         names = {
             node.name: value.name for node, value in self.values.items() if isinstance(value, Ref)
@@ -351,7 +351,7 @@ def _is_ref(args: Any, index: int) -> bool:
 
 
 def _check_sizes(node: fx.Node, tensor: Tensor) -> None:
-    """Raise PlanError where a size is not a number."""
+    """Raise PlanError if a size is not a number."""
     if not all(type(size) is int for size in (*tensor.shape, *tensor.stride())):
         raise PlanError(
             f"{node.name} ({place_of(node)}): its shape {tuple(tensor.shape)} is not fixed: use "
@@ -363,7 +363,7 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n\s*(.*)')
 
 
 def place_of(node: fx.Node) -> str:
-    """Return the source of an operation: the module's path and the line, as far as torch knows."""
+    """Return where an operation comes from: module path and source line, as far as torch knows."""
     parts = []
     stack = node.meta.get("nn_module_stack") or {}
     paths = [str(entry[0]) for entry in stack.values() if entry[0]]

@@ -4,10 +4,10 @@
 
 A plan is for one shape. A batch that fills at least half the rows of an existing plan uses that
 plan: the rows of a policy are independent, so the contents of the other rows do not matter. Any
-other batch gets a new plan, for its own size where it is the largest so far (that of a rollout
-never changes), otherwise for the next power of two. So an evaluation whose rows end one after
-another needs a handful of plans. Threads that run simultaneously get twins of a plan, because a
-plan's memory serves one run at a time.
+other batch gets a new plan: for its own size if it is the largest so far (the size of a rollout's
+batch never changes), otherwise for the next power of two. So an evaluation whose rows end one after
+another needs only a few plans. Threads that run simultaneously get twins of a plan, because a
+plan's memory serves only one run at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from puffervec.train.policies.protocol import Policy
 from puffervec.wings.plan.build import PlanError
 from puffervec.wings.plan.policy import POLICY_CARRY, TOLERANCES, PolicyPlan, check_mode
 
-MOST_SIZES = 8  # That have plans simultaneously; the least recently used one is removed first.
+MOST_SIZES = 8  # Largest number of sizes with plans; the least recently used is removed first.
 ROUNDED = TOLERANCES[torch.bfloat16]
 
 
@@ -42,7 +42,7 @@ class PlanCache:
         """Make a cache without plans.
 
         Args:
-            policy: to plan.
+            policy: the policy to plan.
             mode: see `compile_policy`.
 
         Raises:
@@ -56,7 +56,7 @@ class PlanCache:
             )
         self.policy, self.mode = policy, mode
         self._plans: OrderedDict[tuple[Any, ...], list[PolicyPlan]] = OrderedDict()  # by size
-        self._free: dict[tuple[Any, ...], list[PolicyPlan]] = {}  # those not in use
+        self._free: dict[tuple[Any, ...], list[PolicyPlan]] = {}  # the plans that are not in use
         self._lock = threading.Lock()
 
     @property
@@ -147,18 +147,18 @@ class PlanCache:
 def acting(policy: Any, mode: str) -> Any:
     """Return the callable that acts for a policy in this mode.
 
-    It is the policy itself in mode `eager`, and where it is a pool of policies.
+    That is the policy itself in mode `eager`, or if it is a pool of policies.
     """
     return policy if mode == "eager" or isinstance(policy, Pool) else PlanCache(policy, mode)
 
 
 def without_graphs(mode: str) -> str:
-    """Return the mode without CUDA graphs, if there are none here or if the caller makes them."""
+    """Return the mode without CUDA graphs if CUDA is missing or the caller makes the graphs."""
     return mode.removesuffix("+cudagraph") if mode != "cudagraph" else "eager"
 
 
 def _kind(args: tuple[Any, ...], rows: int, training: bool) -> tuple[Any, ...]:
-    """Return the properties, besides the number of rows, that need separate plans; device first.
+    """Return the properties, besides the number of rows, that require separate plans; device first.
 
     Raises:
         PlanError: the arguments have different numbers of rows.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Operations in planned memory: their tensors, and the calls that each run makes.
+"""Operations in planned memory: their tensors, and the calls that each run of a plan makes.
 
 `Rule.bind` is called once with the tensors of a node, which keep their addresses, and returns the
 calls. None of these may allocate. Numbers that torch would wrap into a tensor at each call are
@@ -26,8 +26,8 @@ class Call:
 
     Attributes:
         op: the operation.
-        out: the tensors that it returns.
-        args, kwargs: its arguments.
+        out: the tensors that the operation returns.
+        args, kwargs: arguments of the operation.
         workspace: tensors that only this node uses.
     """
 
@@ -44,10 +44,10 @@ class Rule:
 
     Attributes:
         bind: returns the work of a call, in order.
-        in_place: positions of arguments whose memory the output may take. The work must be right
-            where both are one tensor.
-        workspace: takes the arguments (tensors on the device `meta`) and returns meta tensors like
-            those that the work needs.
+        in_place: positions of arguments whose memory the output may take. The work must be correct
+            if both are the same tensor.
+        workspace: called with the arguments (tensors on the device `meta`); returns meta tensors
+            like those that the work needs.
     """
 
     bind: Callable[[Call], Sequence[Work]]
@@ -60,7 +60,7 @@ class Rule:
 
 @functools.cache
 def out_rule(op: Any, device: str = "cpu") -> Rule | None:
-    """Return a rule that calls the operation's `out=` variant; None where torch has no kernel."""
+    """Return a rule that calls the operation's `out=` variant; None if torch has no kernel."""
     if not isinstance(op, torch._ops.OpOverload):
         return None
     variant = out_variant(op, device)
@@ -76,7 +76,7 @@ def out_rule(op: Any, device: str = "cpu") -> Rule | None:
 
 
 def _casts(x: Any, y: Any, *args: Any, **kwargs: Any) -> list[Tensor]:
-    """Return workspace for an operand that torch would cast, and allocate, in each call."""
+    """Return workspace for an operand that torch would cast, with an allocation, in each call."""
     if not isinstance(x, Tensor) or not isinstance(y, Tensor):
         return []
     wanted = torch.result_type(x, y)
@@ -105,9 +105,9 @@ def out_variant(op: Any, device: str = "cpu") -> Any:
 
     Args:
         op: an overload.
-        device: its type, cpu or cuda.
+        device: type of the device, cpu or cuda.
 
-    Returns: None where torch has no kernel for it.
+    Returns: the overload, or None if torch has no kernel for it.
     """
     wanted = [(argument.name, str(argument.type)) for argument in op._schema.arguments]
     packet = op.overloadpacket
@@ -137,7 +137,7 @@ def _has_kernel(name: str, device: str) -> bool:
 def call_out(variant: Any, call: Call) -> Sequence[Work]:
     """Call a variant with `out=`.
 
-    Where torch has a function of that name, it is used, because its calls are faster.
+    If torch has a function of that name, it is used, because its calls are faster.
 
     Raises:
         NotImplementedError: the variant resizes its outputs.
@@ -162,7 +162,7 @@ def _try_out(work: Callable[..., Any], out: dict[str, Tensor]) -> None:
     """Run the work with outputs like these in separate memory.
 
     Raises:
-        NotImplementedError: it resizes them, and would overwrite other tensors of the arena.
+        NotImplementedError: the work resizes them, and would overwrite other tensors in the arena.
     """
     alone = {
         name: torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
@@ -175,7 +175,7 @@ def _try_out(work: Callable[..., Any], out: dict[str, Tensor]) -> None:
 
 
 def _wrap_numbers(variant: Any, call: Call) -> list[Any]:
-    """Return the arguments with tensors for the numbers in the place of tensors."""
+    """Return the arguments, with numbers that stand for tensors wrapped into tensors."""
     types = [str(argument.type) for argument in variant._schema.arguments]
     return [
         constant(value, call)
@@ -194,7 +194,7 @@ def constant(value: float, call: Call) -> Tensor:
 def copy_work(target: Tensor, source: Tensor) -> Sequence[Work]:
     """Return the work of a copy between any dtypes.
 
-    The added axis keeps torch from copy_work a transposed matrix block by block through a buffer.
+    The added axis keeps torch from copying a transposed matrix block by block through a buffer.
     """
     target, source = target.unsqueeze(0), source.expand(target.shape).unsqueeze(0)
     return [functools.partial(target.copy_, source)]

@@ -31,8 +31,8 @@ class CaptureError(PlanError):
 class Watch(Syncs):  # type: ignore[no-untyped-call]
     """While active, turns operations that a CUDA graph cannot hold into errors that name the line.
 
-    These are reading numbers back (the host would wait), copies from pageable memory (the driver
-    would wait) and tensors on the host (a replay would not make them again).
+    Such operations are: reading numbers back (the host would wait), copies from pageable memory
+    (the driver would wait), and creating tensors on the host (a replay would not make them again).
     """
 
     def note(self, op: str) -> None:
@@ -58,7 +58,7 @@ class Watch(Syncs):  # type: ignore[no-untyped-call]
     def _note_crossing(
         self, name: str, taken: list[Tensor], made: list[Tensor], free: bool
     ) -> None:
-        """Allow a copy from page-locked memory, which can be recorded."""
+        """Allow copies from page-locked memory, which can be recorded; raise for others."""
         here = [x for x in taken if x.device.type == "cpu" and x.dim()]
         if here and any(x.device.type == "cuda" for x in made):
             if not free or not all(x.is_pinned() for x in here):
@@ -73,16 +73,17 @@ class Watch(Syncs):  # type: ignore[no-untyped-call]
 class CapturedRunner:
     """A runner recorded as a CUDA graph.
 
-    It has separate memory, because graphs that run simultaneously must not share a pool.
+    The graph has a memory pool of its own, because graphs that run simultaneously must not share
+    one.
     """
 
     def __init__(self, runner: Runner, device: torch.device, watch: bool = True) -> None:
         """Warm up on a separate stream, and record.
 
         Args:
-            runner: to record.
+            runner: the runner to record.
             device: a GPU.
-            watch: run under `Watch` first; torch.compile does not work under it.
+            watch: whether to run under `Watch` first; torch.compile does not work under it.
 
         Raises:
             CaptureError: see `Watch`; also for errors of CUDA.
@@ -106,7 +107,7 @@ class CapturedRunner:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the fixed buffers, without the graph's pool, which is torch's."""
+        """Return the bytes of the fixed buffers, without the graph's pool, which torch owns."""
         return self._runner.nbytes
 
     def run(self) -> None:
@@ -122,14 +123,14 @@ class Runner(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Number of bytes that it holds."""
+        """Number of bytes that the runner holds."""
 
     def run(self) -> None:
         """Read the inputs, write the outputs, and replace the states."""
 
 
 def _line(error: BaseException | None = None) -> str:
-    """Return the source line of the innermost frame outside of torch and of this package."""
+    """Return the source line of the innermost frame outside torch and this package."""
     frames = (
         stack_of_callers() if error is None else list(traceback.extract_tb(error.__traceback__))
     )

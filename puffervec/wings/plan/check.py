@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Checks before a run starts that its policies can be planned in their mode `train.plan`."""
+"""A check, before a run starts, that its policies can be planned in their mode `train.plan`."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ ROWS = 2
 def check_plans(
     rows: Mapping[str, PolicyRows], policies: Mapping[str, nn.Module], device: torch.device
 ) -> None:
-    """Plan the policies whose `train.plan` is arena for a few rows, without running them.
+    """Plan the policies with `train.plan` = arena for a few rows, without running them.
 
     Args:
         rows: rows by the names of their policies.
-        policies: those that do not come from the settings.
+        policies: the policies that do not come from the settings.
         device: device of the run's policies.
 
     Raises:
-        ConfigError: an operation without a rule, named with its place, or a mode that cannot run on
-            `device`.
+        ConfigError: an operation has no rule (the message names it and its place), or a mode cannot
+            run on `device`.
     """
     for name, own in rows.items():
         mode = own.settings.train.plan

@@ -126,7 +126,7 @@ def acting(policy: Any, mode: str) -> Any:
 def check_plans(
     rows: Mapping[str, PolicyRows], policies: Mapping[str, nn.Module], device: torch.device
 ) -> None:
-    """Raise ConfigError where a policy cannot be planned in its mode `train.plan`; see check.py."""
+    """Raise ConfigError if a policy cannot be planned in its mode `train.plan`; see check.py."""
     from puffervec.wings.plan.check import check_plans
 
     check_plans(rows, policies, device)
@@ -135,7 +135,7 @@ def check_plans(
 def planned_calls(
     policy: nn.Module, args: tuple[Any, ...]
 ) -> dict[str, Callable[[], Callable[[], Any]]]:
-    """Return by mode a function that plans a policy for these arguments.
+    """Return, for each mode, a function that plans a policy for these arguments.
 
     Each function returns a call of its plan with the arguments.
     """

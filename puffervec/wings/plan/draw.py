@@ -40,9 +40,9 @@ COLOURS = {
     WORKSPACE: SKY,
     "temporary": YELLOW,
 }
-OPACITY = 0.6  # Of bars, which have names on them.
+OPACITY = 0.6  # Opacity of bars, which have names on them.
 LETTER = 6.6  # Width of a letter at 11 pixels.
-LONGEST = 20  # Letters of a node's label.
+LONGEST = 20  # Largest number of letters in a node's label.
 
 
 def svg(graph: Graph, arena: Arena, title: str) -> str:
@@ -155,7 +155,7 @@ class _Picture:
                 yield _text(x + 4, y + height / 2 + 4 + 13 * (number - (len(lines) - 1) / 2), line)
 
     def _kind(self, block: Block) -> str:
-        """Return the kind that colours a block: the first of this list among its tensors'."""
+        """Return the kind that colours a block: the first of this list that its tensors have."""
         kinds = [self.graph.tensors[name].kind for name in block.tensors]
         return next(
             kind for kind in (STATE, INPUT, OUTPUT, SAVED, WORKSPACE, "temporary") if kind in kinds

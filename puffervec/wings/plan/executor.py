@@ -4,7 +4,7 @@
 
 The calls are bound once, with their tensors, and each run makes them in order. Nothing is allocated
 after the first run. Parameters are read in place, so an optimizer that updates them in place needs
-no new plan; where a parameter's memory has changed, the calls are bound again.
+no new plan; if a parameter's memory has changed, the calls are bound again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PolicyExecutor:
     Attributes:
         tensors: every tensor of the graph by name, as a view on its buffer or parameter.
         inputs: tensors that the caller writes before each run, in the order of `graph.inputs` (None
-            where no tensor is taken).
+            for an input that is not a tensor).
         outputs: results of a run, in the order of `graph.outputs`; the next run overwrites them.
         buffers: the memory as bytes, by the name of the buffer.
     """
@@ -40,12 +40,12 @@ class PolicyExecutor:
         """Allocate the buffers and bind the calls.
 
         Args:
-            graph: placed.
+            graph: graph whose tensors have addresses (`arena.place`).
             arena: arena from `arena.place`.
             parameters: returns the current tensors of kind parameter by name.
 
         Raises:
-            PlanError: operations without a rule, each with its place.
+            PlanError: operations have no rule; the message names each with its place.
         """
         refuse_unplanned(graph)
         self.graph, self.arena, self._parameters = graph, arena, parameters

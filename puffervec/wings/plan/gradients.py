@@ -22,7 +22,7 @@ aten = torch.ops.aten
 
 @kernel(aten.new_empty_strided.default)
 def _nothing(call: Call) -> Sequence[Work]:
-    """Do nothing: other operations fill this memory."""
+    """Do nothing: other operations fill the output."""
     return []
 
 

@@ -39,14 +39,14 @@ class TensorDesc:
         name: unique in the graph.
         shape, stride: in elements.
         dtype, device: as in torch.
-        kind: input (the caller writes it before each run), state (stays from run to run), output,
+        kind: input (the caller writes it before each run), state (kept from run to run), output,
             parameter (outside the plan's memory), saved (for the backward pass), temporary, or
             workspace (of one node).
-        base: the tensor in whose memory it lies: itself, unless it is a view.
-        start: its first byte in the base.
+        base: name of the tensor in whose memory this one lies: itself, unless it is a view.
+        start: offset of its first byte in the base.
         buffer, offset: assigned by arena.py: the name of a buffer ("" for a tensor in a parameter),
             and the offset in bytes.
-        first, last: the steps between which its own elements are needed; `last` is -1 where no step
+        first, last: the steps between which its own elements are needed; `last` is -1 if no step
             reads it.
     """
 
@@ -75,7 +75,7 @@ class TensorDesc:
 
     @property
     def is_view(self) -> bool:
-        """Whether it lies in another tensor's memory."""
+        """Whether the tensor lies in another tensor's memory."""
         return self.base != self.name
 
     def table(self) -> dict[str, Any]:
@@ -101,11 +101,11 @@ class Node:
         inputs, outputs: names of tensors.
         parameters: the inputs that are parameters.
         in_place: inputs whose memory the output may take, if no later step needs them.
-        view: nothing runs; the output is a view of an input.
+        view: whether the output is a view of an input, so that nothing runs.
         planned: whether a rule exists.
         workspace: tensors that only this node uses.
-        workspace_bytes: their size.
-        place: the module, and the line of source where that is known.
+        workspace_bytes: size of the workspace.
+        place: the module, and the source line if it is known.
     """
 
     name: str

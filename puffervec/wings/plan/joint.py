@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Traces a policy and a loss to one graph of forward pass, loss and backward pass.
 
-AOTAutograd traces it. Operations without a rule are decomposed into ones that have one, where torch
-knows how; all others stay whole, so the plan runs the same operations as eager. Random numbers
-become inputs: see `Noise`.
+AOTAutograd does the tracing. Operations without a rule are decomposed into ones that have one, if
+torch has a decomposition; all others stay whole, so the plan runs the same operations as eager
+mode. Random numbers become inputs: see `Noise`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Noise:
 
     Attributes:
         name: name of the input.
-        normal: draw from the standard normal distribution, not uniformly from [0, 1).
+        normal: whether to draw from the standard normal distribution, or uniformly from [0, 1).
     """
 
     name: str
@@ -76,7 +76,7 @@ class Joint:
 
 
 class _Both(nn.Module):
-    """A policy and its loss as one module that takes and returns tensors."""
+    """A policy and its loss as one module whose inputs and outputs are tensors."""
 
     def __init__(self, policy: nn.Module, loss: Loss, batch: Any) -> None:
         super().__init__()
@@ -102,18 +102,18 @@ def trace_joint(policy: nn.Module, loss: Loss, batch: Any) -> Joint:
 
     Args:
         policy: policy that has parameters.
-        loss: takes the policy and the batch; returns a number to minimize, or a tuple that begins
-            with it, as tensors.
+        loss: called with the policy and the batch; returns a number to minimize, or a tuple that
+            begins with it, as tensors.
         batch: example inputs.
 
     Raises:
-        PlanError: torch cannot trace it, or random numbers cannot become inputs.
+        PlanError: torch cannot trace the step, or random numbers cannot become inputs.
     """
     both = _Both(policy, loss, batch)
     tensors = [leaf.detach() for leaf in tree_flatten(batch)[0] if isinstance(leaf, Tensor)]
     unused, places = _run_once(both, tensors)
     try:
-        for parameter in unused:  # AOTAutograd wants a gradient for each parameter.
+        for parameter in unused:  # AOTAutograd requires a gradient for each parameter.
             parameter.requires_grad_(False)
         module, signature = _trace(both, tensors)
     finally:
@@ -278,7 +278,7 @@ def _noise_as_inputs(module: fx.GraphModule, places: Mapping[Any, str]) -> Itera
     """Replace random draws by placeholders that follow the others.
 
     Raises:
-        PlanError: other draws than these.
+        PlanError: the graph has other kinds of random draws.
     """
     last = [node for node in module.graph.nodes if node.op == "placeholder"][-1]
     for node in list(module.graph.nodes):

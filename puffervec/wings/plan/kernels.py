@@ -150,7 +150,7 @@ def _mean_of_all(call: Call) -> Sequence[Work]:
 
 
 def _mean_into(out: Tensor, x: Tensor, dims: list[int], keep: bool) -> Sequence[Work]:
-    """Divide by a tensor, because torch would wrap a number in each call."""
+    """Sum, then divide by a tensor, because torch would wrap a number into one in each call."""
     count = torch.tensor(math.prod(x.shape[dim] for dim in dims), dtype=out.dtype)
     return [
         functools.partial(torch.sum, x, dims, keep, out=out),
@@ -216,7 +216,7 @@ def _pad(call: Call) -> Sequence[Work]:
 
 
 # ---- losses --------------------------------------------------------------------------------------
-# Where these reduce, torch's `out=` variants resize the result to one number per element and back.
+# With a reduction, torch's `out=` variants resize the result to one number per element and back.
 
 _NONE, _MEAN, _SUM = range(3)  # values of the argument `reduction`
 
@@ -226,7 +226,7 @@ def _reduction(args: Sequence[Any]) -> int:
 
 
 def _elements(x: Tensor, target: Tensor, *args: Any) -> list[Tensor]:
-    """Return workspace for the loss of each element, where it is to be reduced."""
+    """Return workspace for the loss of each element, if the loss is to be reduced."""
     # On `meta` the sum computes only shape and dtype.
     return [] if _reduction(args) == _NONE else [x + target]
 
@@ -253,7 +253,7 @@ def _loss(call: Call) -> Sequence[Work]:
 
 @kernel(aten.binary_cross_entropy_backward.default)
 def _binary_cross_entropy_backward(call: Call) -> Sequence[Work]:
-    """Divide the loss by a tensor, because torch would wrap a number in each call."""
+    """Divide the loss by a tensor, because torch would wrap a number into one in each call."""
     out, variant = call.out[0], aten.binary_cross_entropy_backward.grad_input
     grad, x, target, *rest = call.args
     weight = rest[0] if rest else None
@@ -265,7 +265,8 @@ def _binary_cross_entropy_backward(call: Call) -> Sequence[Work]:
 
 
 # ---- normalization -------------------------------------------------------------------------------
-# torch's own kernels allocate their results. These sum in another order: equal within rounding.
+# torch's own kernels allocate their results. The ones below sum in another order, so their results
+# are equal only within rounding.
 
 
 def _normalize(rows: Tensor, out: Tensor, mean: Tensor, rstd: Tensor, eps: float) -> list[Work]:
@@ -273,7 +274,7 @@ def _normalize(rows: Tensor, out: Tensor, mean: Tensor, rstd: Tensor, eps: float
 
     Args:
         rows, out: (n, size).
-        mean, rstd: (n, 1), written too.
+        mean, rstd: (n, 1), also written.
         eps: added to the variance.
     """
     size, small = torch.tensor(rows.shape[1], dtype=out.dtype), torch.tensor(eps, dtype=out.dtype)
@@ -342,7 +343,7 @@ def _batch_norm_workspace(x: Tensor, *args: Any, **kwargs: Any) -> list[Tensor]:
     workspace=_batch_norm_workspace,
 )
 def _batch_norm(call: Call) -> Sequence[Work]:
-    """Normalize with running statistics; for a batch's own, torch's variant allocates memory."""
+    """Normalize with running statistics; with batch statistics torch's variant allocates memory."""
     x, weight, bias, mean, variance, *rest = call.args
     if rest[0] is True:
         return call_out(aten.native_batch_norm.out, call)
@@ -359,12 +360,12 @@ def _batch_norm(call: Call) -> Sequence[Work]:
 
 # ---- convolution ---------------------------------------------------------------------------------
 # oneDNN's convolution, which torch uses on a CPU, allocates reordered copies of input, weights and
-# result. Ours (csrc/learner/convolution.h) is for float32; other dtypes use im2col and a matrix
-# product.
+# result. So float32 uses puffervec's own (csrc/learner/convolution.h), and other dtypes use im2col
+# and a matrix product.
 
 
 def _shape_of(x: Tensor, weight: Tensor, args: Sequence[Any]) -> Any:
-    """Return the sizes of a convolution for C."""
+    """Return the sizes of a convolution as C reads them."""
     _, stride, padding, dilation, _, _, groups = args
     out = aten.convolution.default(x.to("meta"), weight.to("meta"), None, *args[1:])
     sizes = (len(x), groups, x.shape[1], len(weight), *x.shape[2:], *out.shape[2:])

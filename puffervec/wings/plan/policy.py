@@ -10,8 +10,9 @@
     cudagraph            the module, recorded once and replayed               CUDA
     compile+cudagraph    the compiled module, recorded once and replayed      CUDA
 
-All have the same interface: fixed buffers that the caller writes (`inputs`) and reads (`outputs`),
-and `run()` in between. The outputs are compared with the module's when the plan is made.
+All modes have the same interface: fixed buffers that the caller writes (`inputs`) and reads
+(`outputs`), and `run()` in between. The outputs are compared with the module's when the plan is
+made.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from puffervec.wings.plan.tracing import Carry, TracedModule, trace
 
 MODES = ("eager", "arena", "compile", "cudagraph", "compile+cudagraph")
 POLICY_CARRY: Carry = (1, 2)  # Argument and output of a policy that hold its state.
-MOST_COMPILED = 256  # Plans of one class in mode compile.
+MOST_COMPILED = 256  # Largest number of plans of one class in mode compile.
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 3e-2}
 
 
@@ -50,7 +51,7 @@ class ModuleRunner:
     def __init__(
         self, call: Callable[..., Any], args: tuple[Any, ...], carry: Carry | None
     ) -> None:
-        """Args: call: takes and returns trees of tensors; carry: see `compile_policy`."""
+        """Args: call: maps trees of tensors to trees of tensors; carry: see `compile_policy`."""
         self._call, self._carry = call, carry
         self._args = tree_map(_buffer, args)
         self.inputs = tree_leaves(self._args)
@@ -88,13 +89,13 @@ class PolicyPlan:
 
     Attributes:
         mode: one of MODES.
-        inputs, outputs: trees like those that the module takes and returns, of fixed tensors. `run`
+        inputs, outputs: trees of fixed tensors, like the module's arguments and results. `run`
             reads the former and overwrites the latter. Inputs must be written before each run: in
-            mode arena their memory is reused once they have been read. The exception is a recurrent
-            state: it stays, and the next run continues from it.
-        difference: the largest from the module's own outputs, when the plan was made; 0.0 means
-            that they were equal.
-        tolerance: its limit, relative to numbers above 1.
+            mode arena their memory is reused once they have been read. A recurrent state is the
+            exception: it is kept, and the next run continues from it.
+        difference: the largest difference from the module's own outputs when the plan was made; 0.0
+            means that they were equal.
+        tolerance: limit of the difference, relative to numbers above 1.
     """
 
     def __init__(
@@ -150,13 +151,13 @@ class PolicyPlan:
 
     def _compile(self, args: tuple[Any, ...]) -> Runner:
         try:
-            # Each plan is compiled once; torch would take many plans of one class for a function
-            # that needs too many recompilations.
+            # Each plan is compiled once; torch would mistake many plans of one class for a function
+            # that is recompiled too often.
             with (
                 warnings.catch_warnings(),
                 torch._dynamo.config.patch(recompile_limit=MOST_COMPILED),
             ):
-                warnings.simplefilter("ignore")  # Of torch's own modules, when they are imported.
+                warnings.simplefilter("ignore")  # torch's own modules warn when they are imported.
                 return ModuleRunner(self._compiled_module, args, self.carry)
         except Exception as error:
             first = str(error).strip().partition("\n")[0]
@@ -178,7 +179,7 @@ class PolicyPlan:
         """Return the largest difference from the module's results.
 
         Raises:
-            PlanError: it is more than the tolerance.
+            PlanError: the difference exceeds the tolerance.
         """
         self._write(args)
         self.run()
@@ -214,9 +215,9 @@ class PolicyPlan:
         The next run overwrites the outputs.
 
         Args:
-            args: as of the module, with the shapes, dtypes and other values that the plan was made
-                for, on any device; dict entries are matched by key. An argument that is the plan's
-                own input is not copied.
+            args: arguments of the module, with the shapes, dtypes and other values that the plan
+                was made for, on any device; dict entries are matched by key. An argument that is
+                the plan's own input is not copied.
 
         Raises:
             PlanError: the arguments do not match; the inputs are unchanged.
@@ -234,7 +235,7 @@ class PolicyPlan:
 
     @property
     def graph(self) -> Graph:
-        """Nodes and tensors, see ir.py. Modes without a graph make it on first access."""
+        """Nodes and tensors, see ir.py. In modes that need no graph it is made on first access."""
         self.arena  # noqa: B018  (gives the tensors their addresses)
         return self.traced.graph
 
@@ -288,8 +289,8 @@ def compile_policy(
     Args:
         policy: a policy or module.
         batch: example inputs. For a policy (see puffervec.train.policies.protocol): observations, a
-            tensor (rows, ...) or a dict of them by field, or all four arguments as a tuple. For
-            another module: a tuple of its arguments, or the only one.
+            tensor (rows, ...) or a dict of such tensors by field, or all four arguments as a tuple.
+            For another module: a tuple of its arguments, or its only argument.
         mode: one of MODES.
         carry: (argument, output) by position: the output replaces the argument for the next run, as
             a policy's state does.
@@ -299,8 +300,8 @@ def compile_policy(
     Returns: the plan. It has separate memory: use one per thread, or per stream of a GPU.
 
     Raises:
-        PlanError: an operation without a rule (named with its place), outputs that differ, or a
-            mode that cannot run here.
+        PlanError: an operation has no rule (the message names it and its place), outputs differ, or
+            the mode cannot run here.
     """
     check_mode(mode)
     if isinstance(policy, Policy):
@@ -328,7 +329,7 @@ def _initial_arguments(policy: Policy, obs: Tensor | Mapping[str, Tensor]) -> tu
 def difference(wanted: Tensor, got: Tensor) -> float:
     """Return the largest difference of two tensors, relative to numbers above 1.
 
-    It is NaN where only one of them is NaN.
+    It is NaN if an element is NaN in only one of them.
     """
     if wanted.numel() == 0 or torch.equal(wanted, got):
         return 0.0

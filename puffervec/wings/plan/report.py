@@ -10,7 +10,7 @@ from typing import Any
 from puffervec.wings.plan.arena import Arena
 from puffervec.wings.plan.ir import PARAMETER, Graph, Node, short
 
-WIDEST = 44  # Characters of a column.
+WIDEST = 44  # Largest number of characters of a column.
 
 
 def summary(graph: Graph, arena: Arena) -> str:
@@ -98,7 +98,7 @@ def align_columns(rows: Sequence[Sequence[str]]) -> str:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes for people.
+    """Return a number of bytes in a readable unit.
 
     >>> size(512), size(41 * 2**20)
     ('512 B', '41.0 MiB')

@@ -5,8 +5,8 @@
     batch, noise  --[ forward | loss | backward ]-->  gradients  --[ clip | optimizer ]-->  weights
 
 The first brackets are one graph (joint.py) in one arena: activations that the backward pass needs,
-gradients and all tensors between have lifetimes and share memory. The optimizer works in place, on
-gradients that lie in the arena.
+gradients and all intermediate tensors have lifetimes and share memory. The optimizer works in
+place, on gradients that are in the arena.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from puffervec.wings.plan.policy import TOLERANCES, difference
 
 
 class Optimizer(Protocol):
-    """An optimizer that applies gradients in place, of `torch.optim` or the trainer."""
+    """An optimizer that updates parameters in place, of `torch.optim` or the trainer."""
 
     def step(self) -> Any:
         """Take a step."""
@@ -44,8 +44,8 @@ class StepPlan:
         outputs: the loss's results, as fixed tensors that the next run overwrites.
         gradients: fixed tensors by parameter; each run sets the parameters' `grad` to them.
         grad_norm: () norm over all gradients before clipping; None without clipping.
-        difference: the largest of loss and gradients from eager, relative to numbers above 1, when
-            the plan was made.
+        difference: the largest difference of loss and gradients from eager mode when the plan was
+            made, relative to numbers above 1.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class StepPlan:
         self.runner = PolicyExecutor(joint.graph, self.arena, self._parameters)
         self._arguments = Arguments("batch", batch)
         leaves, spec = tree_flatten(batch)
-        fixed = iter(self.runner.inputs)  # Those of the batch, then the noise.
+        fixed = iter(self.runner.inputs)  # The tensors of the batch, then the noise.
         self.inputs = tree_unflatten(
             [next(fixed) if isinstance(leaf, Tensor) else leaf for leaf in leaves], spec
         )
@@ -147,10 +147,10 @@ class StepPlan:
         self.runner.run()
 
     def check(self, loss: Loss, batch: Any) -> dict[str, float]:
-        """Return the differences of loss and gradients from eager by name, for a batch.
+        """Return, by name, how far loss and gradients for a batch differ from eager mode.
 
-        They are relative to numbers above 1. With random numbers, eager means the graph run by
-        torch, since a policy cannot be made to draw particular numbers.
+        Differences are relative to numbers above 1. If the step draws random numbers, they are from
+        the graph run by torch, since a policy cannot be made to draw particular numbers.
         """
         self.write(batch)
         drawn = [torch.empty_like(tensor) for _, tensor in self._noise]
@@ -245,23 +245,23 @@ def compile_step(
     """Plan the memory of a whole gradient step: forward pass, loss, backward pass and optimizer.
 
     Args:
-        policy: its parameters are read and updated in place.
+        policy: policy whose parameters are read and updated in place.
         loss: `loss(policy, batch)` returns a tensor with one number to minimize, or a tuple that
             begins with it.
-        optimizer: over the policy's parameters; its `step()` works in place. Memory that it
-            allocates itself is not planned: the trainer's own, SGD and the fused ones of
-            torch.optim allocate none.
+        optimizer: optimizer of the policy's parameters; its `step()` must work in place. Memory
+            that it allocates itself is not planned; the trainer's own optimizers, SGD and the fused
+            ones of torch.optim allocate none.
         batch: example inputs: a tree of tensors (tuples, lists, dicts, registered dataclasses).
         max_grad_norm: largest norm over all gradients; larger ones are scaled down to it. None: do
             not scale.
         generator: generator from which dropout and sampling draw in each run; None: torch's own.
-        tolerance: how far loss and gradients may be from eager, relative to numbers above 1.
+        tolerance: how far loss and gradients may be from eager mode, relative to numbers above 1.
 
     Returns: the plan.
 
     Raises:
-        PlanError: an operation that cannot be traced or has no rule (named with its place), or
-            numbers that differ from eager.
+        PlanError: an operation cannot be traced or has no rule (the message names it and its
+            place), or numbers differ from eager mode.
     """
     plan = StepPlan(
         policy, trace_joint(policy, loss, batch), optimizer, batch, max_grad_norm, generator

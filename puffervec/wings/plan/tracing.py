@@ -27,7 +27,7 @@ class TracedModule:
 
     Attributes:
         module: the original.
-        graph: its tensors have no addresses yet.
+        graph: the graph, whose tensors have no addresses yet.
         out_spec: tree structure of the outputs.
         sources: for each parameter's name in the graph, its path in the module.
         constants: parameters that the graph holds, by name.
@@ -55,7 +55,7 @@ def _fused_lstm_cell(
     input_bias: Tensor | None = None,
     hidden_bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute `aten._thnn_fused_lstm_cell`, into which CUDA turns an LSTM cell.
+    """Compute `aten._thnn_fused_lstm_cell`, the operation of an LSTM cell on CUDA.
 
     Returns:
         Output and cell (rows, hidden), and the activated gates (rows, 4 hidden), in the order
@@ -78,8 +78,8 @@ def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) 
     """Return the graph of `module(*args)` for these shapes.
 
     Args:
-        module: to trace.
-        args: examples.
+        module: module to trace.
+        args: example arguments.
         carry: the argument that an output replaces for the next call.
 
     Raises:
@@ -119,7 +119,7 @@ def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) 
 
 
 def _refuse_train_mode(module: nn.Module, graph: Graph) -> None:
-    """Raise PlanError where train mode has left dropout or batch statistics in the graph."""
+    """Raise PlanError if train mode has left dropout or batch statistics in the graph."""
     if not any(part.training for part in module.modules()):
         return
     for node in graph.unplanned:
@@ -134,7 +134,7 @@ def _refuse_train_mode(module: nn.Module, graph: Graph) -> None:
 def _find_carried(
     program: Any, args: tuple[Any, ...], carry: Carry | None
 ) -> tuple[dict[str, str], int]:
-    """Return by output name the input that it replaces, and the number of outputs only for that."""
+    """Return the input that each output replaces, and how many outputs serve only for that."""
     signature = program.graph_signature
     carried: dict[str, str] = {}
     by_target = {

@@ -24,8 +24,8 @@ class Mode:
     """A way to run work.
 
     Attributes:
-        make: takes the work and returns a function that runs it.
-        cuda: whether it makes sense only on a GPU.
+        make: called with the work; returns a function that runs it in this mode.
+        cuda: whether the mode makes sense only on a GPU.
     """
 
     make: Callable[[Work], Work]
@@ -33,7 +33,7 @@ class Mode:
 
 
 def compiled(**settings: Any) -> Callable[[Work], Work]:
-    """Return a function that compiles work, which then draws the same noise as without.
+    """Return a function that compiles work, which draws the same noise as uncompiled work.
 
     Args:
         settings: settings of `torch.compile`.
@@ -102,7 +102,7 @@ def ablation(
         work: called without arguments.
         timing, changes: see `latency`.
         modes: modes by name; the others are compared with the first one. A function without
-            arguments returns work made in another way. None: MODES.
+            arguments, instead of a Mode, returns work that was made in another way. None: MODES.
 
     Raises:
         Exception: whatever the work raises in the first mode.
@@ -125,7 +125,7 @@ def _entry(
     if isinstance(mode, Mode) and mode.cuda and device_of(timing.device).type != "cuda":
         return Entry(name, why="needs a GPU")
     if "torch._dynamo" in sys.modules:
-        # All modes compile the same functions, and torch keeps only so many versions of each.
+        # All modes compile the same functions, and torch keeps only a few versions of each.
         torch.compiler.reset()
     begin = timing.now()
     try:
@@ -173,9 +173,9 @@ def ablation_table(entries: Sequence[Entry]) -> str:
 
 
 def _graph(work: Work) -> Work:
-    """Return work that replays a CUDA graph of itself.
+    """Return work that replays a CUDA graph of `work`.
 
-    It must read nothing back, and read its input at a fixed address.
+    The work must read nothing back, and read its input at a fixed address.
     """
     from puffervec.train.device.graphs import WARM_UPS, recording
     from puffervec.train.device.streams import CudaStream

@@ -20,7 +20,7 @@ from puffervec.wings.profile.timing import Latency
 TIMES = {"median": "p50", "p95": "p95", "p99": "p99"}
 LINE = ("a", "b")
 ACTIONS = "actions"
-# The figures that a limit may be set on, and the unit of the limit.
+# The figures that may have a limit, and the unit of the limit.
 LIMITS = {
     **dict.fromkeys((*LINE, *TIMES), "percent of growth"),
     **dict.fromkeys(KINDS, "more per call"),
@@ -31,7 +31,7 @@ _SAME = ("device_name", "torch", "seed", "batch")  # Facts that should not diffe
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """A figure before and after. key: of LIMITS; what: its name for people."""
+    """A figure before and after. key: its key in LIMITS; what: its display name."""
 
     key: str
     what: str
@@ -40,7 +40,7 @@ class Change:
 
     @property
     def percent(self) -> float:
-        """The growth in percent; NaN where both are 0."""
+        """The growth in percent; NaN if both are 0."""
         if self.before == 0:
             return math.nan if self.after == 0 else math.copysign(math.inf, self.after)
         return 100 * (self.after - self.before) / abs(self.before)
@@ -81,7 +81,7 @@ class Comparison:
             limits: limits by key of LIMITS.
 
         Raises:
-            ConfigError: the reports do not have a figure, so its limit would never be exceeded.
+            ConfigError: the reports lack a figure, so its limit could never be exceeded.
         """
         sentences = []
         for key, limit in limits.items():
@@ -106,7 +106,7 @@ def compare(before: Report, after: Report) -> Comparison:
     """Compare two reports of the same target.
 
     Raises:
-        ConfigError: they have nothing in common.
+        ConfigError: the reports have nothing in common.
     """
     changes, remarks = _line(before.sweep, after.sweep), _remarks(before, after)
     pairs = _pairs(before, after)
@@ -144,7 +144,7 @@ def _line(before: Sweep | None, after: Sweep | None) -> list[Change]:
 
 
 def _pairs(before: Report, after: Report) -> list[tuple[Latency, Latency]]:
-    """Return the latencies of equal names; single ones on both sides always pair."""
+    """Pair latencies of equal names; if both reports have only one, pair them in any case."""
     if len(before.latencies) == len(after.latencies) == 1:
         return [(before.latencies[0], after.latencies[0])]
     by_name = {one.name: one for one in after.latencies}
@@ -183,7 +183,7 @@ def _changes(one: Latency, other: Latency, name: str) -> list[Change]:
 def difference(before: tuple[float, ...], after: tuple[float, ...]) -> float:
     """Return the largest absolute difference.
 
-    It is infinite where the lengths differ, or where only one of two numbers is NaN.
+    It is infinite if the lengths differ, or if only one of two numbers is NaN.
 
     >>> difference((1.0, 2.0), (1.0, 2.5)), difference((1.0,), ())
     (0.5, inf)

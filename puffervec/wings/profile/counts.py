@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Counts of launches, copies to the host, and synchronisations of a call.
 
-On a GPU torch.profiler counts calls of CUDA's API. Elsewhere the operations are counted that would
-be kernels there, and those that would copy and synchronize. For eager code both methods agree on
-copies and synchronisations.
+On a GPU torch.profiler counts calls of CUDA's API. Without one, operations are counted that would
+launch kernels on a GPU, and those that would copy and synchronize. For eager code both methods
+agree on copies and synchronisations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LAUNCH = re.compile(r"(cuda|cu)(Launch(Cooperative)?Kernel|GraphLaunch)")
 _SYNCHRONIZE = re.compile(r"(cuda|cu)(Stream|Device|Event|Ctx)Synchronize")
 _TO_HOST = re.compile(r"memcpy.*(DtoH|Device-to-Host)", re.IGNORECASE)
 KINDS = ("launches", "copies", "synchronisations")
-_CALLS = 5  # Calls per run under torch.profiler.
+_CALLS = 5  # Number of calls in a run under torch.profiler.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Counts:
         launches: number of kernel and graph launches.
         copies: number of copies from the device to the host.
         synchronisations: number of times the host waits for the device.
-        source: what was counted, "CUDA" (its API) or "operations".
+        source: what was counted: "CUDA" (calls of its API) or "operations".
     """
 
     launches: float
@@ -59,7 +59,7 @@ class Counts:
 
 
 def kind_of(name: str) -> str | None:
-    """Return which of KINDS a call of CUDA's API or an operation on memory is; None for others.
+    """Return which of KINDS the name of a CUDA call or memory operation belongs to, or None.
 
     >>> kind_of("cudaGraphLaunch_v10000"), kind_of("[CUDA memcpy Device-to-Host]")
     ('launches', 'copies')
@@ -71,7 +71,7 @@ def kind_of(name: str) -> str | None:
 
 
 def total(names: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Return the sum of each of KINDS. names: of calls and operations, with their counts."""
+    """Return the sum for each of KINDS. names: names of calls and operations, with counts."""
     sums = dict.fromkeys(KINDS, 0.0)
     for name, times in names:
         if (kind := kind_of(name)) is not None:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """The command line of `puffer-train profile`.
 
-targets.py makes what is measured, the rest of puffervec/wings/profile measures. Imports no torch
-before it runs.
+targets.py makes what is measured; the other files of puffervec/wings/profile measure it. torch is
+imported only when the command runs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MODES = ("policy", "model", LOOP)
 
 
 class Exceeded(PuffervecError):
-    """The search was successful, or a limit is exceeded: exit code 1."""
+    """Synchronisations were found, or a limit is exceeded: exit code 1."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Request:
     trace: Path | None
     nvtx: bool
     code: tuple[str | None, ...]
-    left: tuple[str, ...] = ()  # Flags of a run.
+    left: tuple[str, ...] = ()  # The remaining flags, which are those of a run.
 
     def timing(self, device: Any) -> Timing:
         """Return the settings for timing calls."""
@@ -75,7 +75,7 @@ class Request:
         plain = Timing(self.iterations, self.warmup, self.seed, device)
         if not self.nvtx:
             return plain
-        # Nsight Systems and torch.profiler cannot both listen to the device.
+        # Nsight Systems and torch.profiler cannot both trace the device.
         return dataclasses.replace(plain, counts=False, marks=nsys.nvtx_range, window=nsys.window)
 
 
@@ -141,7 +141,7 @@ def _request(parsed: argparse.Namespace) -> Request:
 
 
 def _seed_and_device(settings: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Return --seed and --device for what is not configured as a run, and the other flags."""
+    """Parse --seed and --device for a target without a run's settings; also return other flags."""
     parser = Parser(prog="puffer-train profile", add_help=False)
     parser.add_argument("--seed", type=flags.at_least(0), default=0)
     parser.add_argument("--device", default="auto")
@@ -174,7 +174,7 @@ def _knob(text: str | None) -> tuple[str, tuple[int, ...]] | None:
 
 
 def _output(flag: str, path: Path | None) -> Path | None:
-    """Return a path for output. Raises: ConfigError where it cannot be written."""
+    """Return a path for output. Raises: ConfigError: it cannot be written."""
     if path is not None:
         check_output(f"--{flag}", path, *((".png", ".svg") if flag == "out" else ()))
     if path is not None and flag == "out":
@@ -205,7 +205,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 def _subject(request: Request) -> tuple[Subject | None, TrainConfig | None]:
-    """Return the subject to profile, or the config of a loop."""
+    """Return (subject to profile, config of the loop to profile), one of which may be None."""
     own, unknown = _seed_and_device(request.left)
     if (
         ":" in request.target
@@ -386,7 +386,7 @@ def _compare(parsed: argparse.Namespace) -> None:
     VERB.refuse(parsed.settings)
     reports = [read_report(file) for file in parsed.compare]
     comparison = compare(*reports)
-    print(printable(str(comparison)))  # The files may come from others.
+    print(printable(str(comparison)))  # The files may be untrusted.
     if out is not None:
         print(f"{picture(reports, out, ('before', 'after'))}: written")
     if exceeded := comparison.above(limits):

@@ -32,7 +32,7 @@ _NO_NUMBER = (DataDependentOutputException, DynamicOutputShapeException)
 
 
 class ProofError(PuffervecError, RuntimeError):
-    """Code cannot run on fake CUDA tensors, so nothing can be proved about it."""
+    """Raised if code cannot run on fake CUDA tensors, so nothing can be proved about it."""
 
 
 def _copy(self: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
@@ -45,7 +45,7 @@ _to_of_torch, _as_tensor_of_torch = torch.Tensor.to, torch.as_tensor
 
 
 def _to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """Call to through the dispatcher."""
+    """Call `to` through the dispatcher."""
     words = [*args, *(kwargs.get(name) for name in ("device", "dtype"))]
     dtype = next((word for word in words if isinstance(word, torch.dtype)), self.dtype)
     place = next((word for word in words if isinstance(word, torch.device | str)), self.device)
@@ -124,7 +124,7 @@ def _number(method: str) -> Callable[[torch.Tensor], Any]:
 def _contiguous(
     self: torch.Tensor, memory_format: torch.memory_format = torch.contiguous_format
 ) -> torch.Tensor:
-    """Call contiguous through the dispatcher."""
+    """Call `contiguous` through the dispatcher."""
     if self.is_contiguous(memory_format=memory_format):
         return self
     copied: torch.Tensor = torch.ops.aten.clone.default(self, memory_format=memory_format)
@@ -135,8 +135,8 @@ def _contiguous(
 def _modules_that_move() -> Iterator[None]:
     """Let `nn.Module.to` and the like replace parameters and buffers until the end of the block.
 
-    torch would swap the contents of old and new tensors. It refuses that for tensors that a fake
-    mode has seen, and it would leave the caller's module without values.
+    Otherwise torch would swap the contents of old and new tensors, which it refuses for tensors
+    that a fake mode has seen, and which would leave the caller's module without values.
     """
     replaced: list[tuple[dict[str, Any], str, torch.Tensor]] = []
 
@@ -167,7 +167,7 @@ def _modules_that_move() -> Iterator[None]:
 
 
 class _Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Operations that CUDA has but for which torch has no shape function."""
+    """Implements operations that CUDA has but for which torch has no shape function."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.aten._fused_adam_.tensor_lr:
@@ -182,7 +182,7 @@ class _Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class Waiting:
-    """Stand-in for a stream or an event, which is always done; waits on the host are noted."""
+    """Stand-in for a stream or an event, which is always done; waits of the host are recorded."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -197,11 +197,11 @@ class Waiting:
         """Do nothing: this records on the device."""
 
     def query(self) -> bool:
-        """Return True: it is done."""
+        """Return True, since all work is done."""
         return True
 
     def synchronize(self) -> None:
-        """Note a wait on the host."""
+        """Record that the host waits."""
         note_all(SYNCHRONIZE)
 
 
@@ -230,7 +230,7 @@ class _Runtime:
 
 @contextmanager
 def fake_cuda() -> Iterator[torch.device]:
-    """In the block, new tensors are on "cuda" and have shapes but no contents."""
+    """Make new tensors in the block have device "cuda", and shapes but no contents."""
     device = torch.device("cuda")
     with ExitStack() as stack:
         methods: dict[str, Any] = {
@@ -243,7 +243,7 @@ def fake_cuda() -> Iterator[torch.device]:
             name: _number(name)
             for name in ("item", "__float__", "__bool__", "__int__", "__index__")
         }
-        methods |= {"data_ptr": lambda _: 0}  # Only the stand-in for the runtime gets it.
+        methods |= {"data_ptr": lambda _: 0}  # Only passed to the stand-in for the runtime.
         methods |= {
             "contiguous": _contiguous,
             "cuda": lambda self, *args, **kwargs: _to(self, device),
@@ -271,9 +271,9 @@ def fake_cuda() -> Iterator[torch.device]:
 
 @contextmanager
 def _no_gradients() -> Iterator[None]:
-    """Keep gradients off in the block, whoever switches them on (torch.distributions do).
+    """Keep gradients off in the block even if code such as torch.distributions switches them on.
 
-    A torch without CUDA would end the process where autograd meets a CUDA tensor.
+    A torch without CUDA would end the process when autograd meets a CUDA tensor.
     """
     switch = torch._C._set_grad_enabled
     with (
@@ -284,7 +284,7 @@ def _no_gradients() -> Iterator[None]:
 
 
 def _as_tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
-    """Call as_tensor through the dispatcher."""
+    """Call `as_tensor` through the dispatcher."""
     tensor = data if isinstance(data, torch.Tensor) else _as_tensor_of_torch(data, device="cpu")
     return _to(tensor, torch.device(device or "cuda"), dtype or tensor.dtype)
 
@@ -296,14 +296,14 @@ def prove_no_syncs(make: Callable[[], Callable[[], Any]]) -> SyncReport:
     code must not call `backward`.
 
     Args:
-        make: called without arguments where new tensors and modules are on the fake device; returns
-            the work, which is called once. What `make` itself does is not checked.
+        make: called without arguments in a block in which new tensors and modules are on the fake
+            device; returns the work, which is called once. `make` itself is not checked.
 
     Returns: the operations that wait. The first one that needs a number ends the work, as there is
     no number to return.
 
     Raises:
-        ProofError: the code cannot run there for another reason, which is the cause.
+        ProofError: the code cannot run on fake tensors for another reason, which is its cause.
     """
     syncs = Syncs()
     with fake_cuda(), _no_gradients():

@@ -37,8 +37,8 @@ ENQUEUE_ONLY = (
     "NVTX ranges show when work was submitted to the GPU, not when it was done: a range that does "
     "not wait ends early, and the wait appears in the next synchronisation"
 )
-# The columns by which summaries are recognized: of counts, and of names. Older versions write
-# "Time(%)" and "Calls".
+# The columns by which summaries are recognized: one with counts and one with names. Older versions
+# write "Time(%)" and "Calls".
 _KINDS = {
     "API": (("Num Calls", "Calls"), ("Name",)),
     "NVTX": (("Instances",), ("Range",)),
@@ -78,13 +78,13 @@ def window() -> Iterator[None]:
         done = torch.cuda.Event()  # type: ignore[no-untyped-call]
         done.record()
         while not done.query():  # type: ignore[no-untyped-call]
-            time.sleep(1e-4)  # A synchronisation would be counted with those of the block.
+            time.sleep(1e-4)  # A synchronisation here would be counted with those of the block.
     finally:
         runtime.cudaProfilerStop()
 
 
 def command_lines(words: Sequence[str]) -> list[str]:
-    """Return the three commands that record and read back. words: the command to record."""
+    """Return the three commands that record and read a trace. words: the command to record."""
     own = shlex.join(words)
     files = [f"{REPORT}_{name}.csv" for name in SUMMARIES]
     return [
@@ -112,14 +112,14 @@ class Trace:
 
     Attributes:
         summaries: rows by kind ("API", "kernels", "memory", "NVTX").
-        inferences: how often the range around each call occurred; None where it is not known.
+        inferences: how often the range around each call occurred; None if it is not known.
     """
 
     summaries: dict[str, tuple[Row, ...]]
     inferences: int | None
 
     def counts(self) -> dict[str, float]:
-        """Return the totals by kind, as far as their summaries were recorded."""
+        """Return the totals of those kinds whose summaries were recorded."""
         sums: dict[str, float] = {}
         for kind, summary in zip(KINDS, ("API", "memory", "API"), strict=True):
             if summary in self.summaries:
@@ -153,7 +153,7 @@ class Trace:
         return "\n".join(parts)
 
     def _short_ranges(self) -> str:
-        """Return a sentence where the ranges are shorter than the work of the GPU in them."""
+        """Return a sentence if the ranges are shorter than the GPU's work in them, else ""."""
         ranges = sum(row.total_ms for row in self.summaries["NVTX"] if _is_inference(row.name))
         busy = sum(row.total_ms for row in self.summaries.get("kernels", ()))
         if not 0 < ranges < busy:
@@ -173,7 +173,7 @@ def _shorten(name: str) -> str:
 
 
 def _is_inference(name: str) -> bool:
-    # The default domain has no name, but is followed by a colon.
+    # Names of the default domain, which has no name itself, begin with a colon.
     return name.lstrip(":") in (INFERENCE, ITERATION)
 
 
@@ -182,7 +182,7 @@ def read_csv(paths: Sequence[str | Path], inferences: int | None = None) -> Trac
 
     Args:
         paths: paths of the files.
-        inferences: how many were recorded; None: count the ranges of that name.
+        inferences: how many inferences were recorded; None: count the ranges of that name.
 
     Raises:
         ConfigError: a file has no summary.

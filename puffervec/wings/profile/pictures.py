@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Draw reports: a box per call or phase, and for sweeps the points, the line and the residuals."""
+"""Draw reports: a box for each call or phase; for sweeps, the points, line and residuals."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def picture(
     """Draw one report, or several next to each other, as PNG or SVG by the file's suffix.
 
     Args:
-        reports: to draw.
+        reports: reports to draw.
         path: path of the file.
-        names: names of the reports, where there are several.
+        names: names of the reports, if there are several.
 
     Raises:
         MissingExtraError: matplotlib is not installed.

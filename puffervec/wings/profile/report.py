@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Reports of profiles: JSON files that later ones are compared with."""
+"""Reports of profiles: JSON files with which later reports are compared."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Report:
     Attributes:
         about: facts about target and machine: text and numbers by name.
         latencies: latencies of calls or phases.
-        sweep: None where there was none.
+        sweep: the sweep; None if there was none.
     """
 
     about: Mapping[str, Any]
@@ -39,12 +39,12 @@ class Report:
     sweep: Sweep | None = None
 
     def __str__(self) -> str:
-        """Return tables for people."""
+        """Return the report as readable tables."""
         parts = [table(self.latencies)] if self.latencies else []
         return "\n".join([*parts, *([str(self.sweep)] if self.sweep is not None else [])])
 
     def save(self, path: str | Path) -> None:
-        """Write the file. Raises: ConfigError where it cannot be written."""
+        """Write the file. Raises: ConfigError: it cannot be written."""
         tables = {
             "format": FORMAT,
             "about": dict(self.about),

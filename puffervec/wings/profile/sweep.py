@@ -21,8 +21,8 @@ class Fit:
     """The least-squares line T = a + b n.
 
     Attributes:
-        a, b: ms.
-        r2: 1 where it explains all of the spread.
+        a, b: in ms.
+        r2: coefficient of determination; 1 if the line explains all of the spread.
         residuals: (points,) T - (a + b n), ms.
     """
 
@@ -53,9 +53,10 @@ class Sweep:
     """Times at several values of a knob.
 
     Attributes:
-        knob: its name.
-        values: in ascending order.
-        points: in the order of `values`. The line goes through their medians of wall time.
+        knob: name of the knob.
+        values: values in ascending order.
+        points: latencies in the order of `values`. The line is fitted to their medians of wall
+            time.
     """
 
     knob: str
@@ -97,13 +98,13 @@ def sweep(
     """Time work at several values of a knob, alternating between them.
 
     Args:
-        make: takes a value and returns the work, called without arguments.
-        knob: its name.
-        values: at least two.
+        make: takes a value and returns the work, which is called without arguments.
+        knob: name of the knob.
+        values: at least two values.
         timing, changes: see `latency`.
 
     Raises:
-        ConfigError: fewer than two values; as of `latency`.
+        ConfigError: there are fewer than two values; also as `latency`.
     """
     (only,) = sweeps({"": make}, knob, values, timing, **changes).values()
     return only
@@ -119,7 +120,7 @@ def sweeps(
     """Sweep several works for a comparison, alternating, so that other load affects all alike.
 
     Args:
-        makes: makes by name.
+        makes: by name, functions like `make` of `sweep`.
         knob, values, timing, changes: see `sweep`.
 
     Raises: as `sweep`.
@@ -141,7 +142,7 @@ def check_values(knob: str, values: Sequence[int]) -> tuple[int, ...]:
     """Return the values of a sweep in ascending order.
 
     Raises:
-        ConfigError: fewer than two different ones, or values below 1.
+        ConfigError: there are fewer than two different values, or one is below 1.
     """
     chosen = tuple(sorted(set(values)))
     if len(chosen) < 2 or chosen[0] < 1:

@@ -50,10 +50,10 @@ from puffervec.wings.profile.fake import FAKE, ProofError, prove_no_syncs
 from puffervec.wings.profile.timing import ITERATION, MS, Latency, Meter, Timing, Work, no_marks
 from puffervec.workers.python.creators import load, run_user_code
 
-ENVS = 4  # Number of envs whose first rows are repeated.
+ENVS = 4  # Number of envs whose first rows are repeated to fill a batch.
 BATCH = 64
 LOOPS = (20, 5)  # Iterations and warm-up.
-# In the order of a turn, then of an update.
+# Phases in the order in which they occur in a turn, then in an update.
 PHASES = (
     "recv",
     "host-to-device",
@@ -81,10 +81,10 @@ class Subject:
         device: device on which it runs.
         knobs: names that a sweep may change; None: any argument of the callable.
         make: takes values of knobs, returns the works by name.
-        steps: returns by name the works of the search for synchronisations: a rollout's turn on a
-            device, up to the drawn actions.
-        fake_steps: returns functions that make these steps where tensors are on a fake GPU.
-        ablate: runs the works in all modes, by name.
+        steps: returns, by name, the works in which to search for synchronisations: a rollout's turn
+            on a device, up to the drawn actions.
+        fake_steps: returns functions that make these steps when tensors are on a fake GPU.
+        ablate: runs the works in all modes; returns the results by name.
         about: facts for the report.
     """
 
@@ -129,15 +129,15 @@ def _all(works: Sequence[Work]) -> list[Any]:
 def callable_subject(
     target: str, settings: Mapping[str, Any], device: str, batch: int | None
 ) -> Subject | None:
-    """Return a subject for "module:name"; None where it makes an env.
+    """Return a subject for "module:name", or None if that makes an env.
 
-    It is a function that takes knobs by name and returns a callable without arguments, or does the
-    work itself.
+    The name refers to a function that takes knobs by name and returns a callable without arguments,
+    or does the work itself.
 
     Args:
         target: "module:name".
         settings: further arguments by name.
-        device, batch: passed where the function has arguments of these names.
+        device, batch: passed if the function has parameters of these names.
 
     Raises:
         ConfigError: the function does not exist, or it fails.
@@ -197,7 +197,7 @@ class Rows:
 
     Attributes:
         obs: (rows, ...) or a dict of such arrays.
-        masks: (rows, choices), None: all allowed.
+        masks: (rows, choices); None: all choices are allowed.
         count: number of rows.
     """
 
@@ -248,8 +248,8 @@ class PolicyCall:
 
     Attributes:
         policy: the module.
-        rows: which rows of the env it acts for.
-        batch: their values.
+        rows: which rows of the env the policy acts for.
+        batch: the values of such rows.
         device: device on which it runs.
         seed: seed of the noise.
     """
@@ -365,7 +365,7 @@ def run_subject(
     code: tuple[str | None, ...],
     note: Callable[[str], None],
 ) -> Subject:
-    """Return a subject for the policies of a run. Args: code: of `load_policies`.
+    """Return a subject for the policies of a run. Args: code: see `load_policies`.
 
     Raises: ConfigError, CheckpointError.
     """
@@ -428,7 +428,7 @@ def _policy_subject(
 
 
 def parts_of(trainer: Trainer) -> Iterator[tuple[Any, str, str]]:
-    """Yield the owner, method and name of every phase of a trainer."""
+    """Yield (owner, method, name) of every phase of a trainer."""
     for method in ("recv", "send"):
         yield trainer.vec, method, method
     parts: list[Any] = [*trainer.collector.rollout.turns, *trainer.learner.updaters.values()]
@@ -457,12 +457,12 @@ def profile_loop(config: TrainConfig, timing: Timing, signals: StopSignals) -> l
 def phases(trainer: Trainer, timing: Timing | None = None, **changes: Any) -> list[Latency]:
     """Continue a training run; return the times of iterations (rollout and update) and of phases.
 
-    The phases are methods of the trainer's parts, which are timed meanwhile. On a GPU each phase
-    waits for the device, so that the halves do not overlap: an iteration takes longer than in
-    training.
+    The phases are methods of the trainer's parts, which are replaced by timed ones meanwhile. On a
+    GPU each phase waits for the device, so the halves do not overlap, and an iteration takes longer
+    than in training.
 
     Args:
-        trainer: to continue.
+        trainer: trainer whose run is continued.
         timing: iterations and warm-up are those of the loop; None: 20 and 5.
         changes: fields of Timing to change.
 
@@ -481,7 +481,7 @@ def phases(trainer: Trainer, timing: Timing | None = None, **changes: Any) -> li
                 _iterate(trainer)
             walls.append((timing.now() - begin) * MS)
     if timing.marks is not no_marks:
-        # The clock of a CPU, which does not wait for the device.
+        # Use the clock for a CPU, which does not wait for the device.
         with (
             timing.window(),
             _watching(trainer, Meter("cpu", timing.now, timing.marks)) as recorder,
@@ -515,7 +515,7 @@ def _iterate(trainer: Trainer) -> None:
 
 
 def with_knob(config: TrainConfig, knob: str, value: int) -> TrainConfig:
-    """Return the config of a run with one knob changed. Raises: ConfigError: an unknown knob."""
+    """Return a run's config with one knob changed. Raises: ConfigError: the knob is unknown."""
     if knob == "horizon":
         return config.merged({"train": {"horizon": value}})
     if knob == "layers":

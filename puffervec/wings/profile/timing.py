@@ -29,8 +29,8 @@ from puffervec.wings.profile.counts import Counts, count
 MS = 1e3
 _QUANTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 COLUMNS = ("mean", *_QUANTILES, "min", "max")
-MOST_ACTIONS = 100_000  # Numbers that a report stores for comparisons.
-INFERENCE, ITERATION = "inference", "iteration"  # Ranges around each call, and each loop iteration.
+MOST_ACTIONS = 100_000  # Limit of the numbers that a report stores for comparisons.
+INFERENCE, ITERATION = "inference", "iteration"  # Ranges around each call and loop iteration.
 
 Now = Callable[[], float]
 Marks = Callable[[str], AbstractContextManager[Any]]
@@ -52,8 +52,8 @@ class Latency:
         name: name of the call or phase.
         wall: (calls,) from the call until it has returned and the device has finished.
         device: (calls,) between an event before and one after, on the device; None on a CPU.
-        counts: counts of one call; None where they were not asked for.
-        actions: (numbers,) the flat result of the last call; None where it has no numbers, or more
+        counts: counts of one call; None if they were not requested.
+        actions: (numbers,) the flat result of the last call; None if it has no numbers, or more
             than MOST_ACTIONS.
         per_iteration: for a phase, calls per iteration of the loop; None for a call.
     """
@@ -71,12 +71,12 @@ class Latency:
         return float(np.median(self.wall))
 
     def stats(self) -> dict[str, dict[str, float]]:
-        """Return `stats` by clock: wall, and where there is one, device."""
+        """Return `stats` by clock: wall, and device if there is one."""
         clocks = {"wall": self.wall} | ({} if self.device is None else {"device": self.device})
         return {clock: stats(samples) for clock, samples in clocks.items()}
 
     def __str__(self) -> str:
-        """Return a table of this one."""
+        """Return a table of this latency."""
         return table([self])
 
 
@@ -103,10 +103,10 @@ def _format_share(one: Latency, total: float) -> tuple[str, str]:
 
 
 class Clock:
-    """Times work on a device; for a GPU `stop` waits, as a CPU is done when the call returns."""
+    """Times work on a device; `stop` waits for a GPU (a CPU is done when the call returns)."""
 
     def __init__(self, device: torch.device, now: Now = time.perf_counter) -> None:
-        """Args: device: to wait for; now: clock in seconds."""
+        """Args: device: device to wait for; now: clock in seconds."""
         self.device, self.now, self.cuda = device, now, device.type == "cuda"
 
     def start(self) -> tuple[float, Any] | None:
@@ -135,7 +135,7 @@ class Clock:
 
 
 def device_of(device: torch.device | str | None) -> torch.device:
-    """Return a device; None: the GPU where this process uses one, otherwise the CPU."""
+    """Return a device; for None, the GPU if this process uses one, otherwise the CPU."""
     if device is None:
         used = torch.cuda.is_available()
         used = used and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
@@ -166,14 +166,14 @@ class Timing:
     """The settings by which calls are timed.
 
     Attributes:
-        iterations, warmup: timed calls, and calls before them that are not.
+        iterations, warmup: numbers of timed calls, and of untimed calls before them.
         seed: seed of torch's generators before every call, so that each draws the same noise. Their
             state is restored afterwards.
-        device: to wait for; None: the GPU where this process uses one, otherwise the CPU.
-        counts: count launches, copies and synchronisations too, in further calls.
+        device: device to wait for; None: the GPU if this process uses one, otherwise the CPU.
+        counts: whether to count launches, copies and synchronisations too, in further calls.
         now: the clock, in seconds.
-        marks, window: for a recording tool (nsys.py): this many further calls, each in a range, all
-            in one window. They are not timed, since a clock would wait for the device.
+        marks, window: for a recording tool (nsys.py): `iterations` further calls, each in a range,
+            all in one window. They are not timed, since a clock would wait for the device.
     """
 
     iterations: int = 100
@@ -186,7 +186,7 @@ class Timing:
     window: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
 
     def check(self) -> None:
-        """Raise ConfigError where there is nothing to time."""
+        """Raise ConfigError if there is nothing to time."""
         if self.iterations < 1 or self.warmup < 0:
             raise ConfigError(
                 f"iterations is {self.iterations}, warmup {self.warmup}: must be at least 1 and 0"
@@ -200,12 +200,12 @@ def latency(
 
     Args:
         work: called repeatedly without arguments.
-        timing: None is `Timing()`.
+        timing: settings; None: `Timing()`.
         name: name of the result.
         changes: fields of Timing to change.
 
     Raises:
-        ConfigError: no iterations.
+        ConfigError: there are no iterations.
         Exception: whatever the work raises.
     """
     (only,) = latencies({name: work}, timing, **changes)
@@ -217,7 +217,7 @@ def latencies(
 ) -> list[Latency]:
     """Time callables, alternating between them, so that other load affects all alike.
 
-    Args and Raises: as of `latency`.
+    Args and Raises: as `latency`.
     """
     timing = dataclasses.replace(timing or Timing(), **changes)
     timing.check()
@@ -272,7 +272,7 @@ def _count(work: Work, device: torch.device, timing: Timing) -> Counts | None:
 def numbers(tree: Any) -> tuple[float, ...] | None:
     """Return the numbers in nested tensors, arrays and numbers, flat.
 
-    It is None where there are none, or more than MOST_ACTIONS.
+    The result is None if there are none, or more than MOST_ACTIONS.
     """
     parts = []
     for leaf in tree_leaves(tree):
@@ -296,8 +296,8 @@ class Meter:
         print(meter)
 
     A range's time excludes that of ranges within it. Iterations are the outermost ranges. On a GPU
-    each range waits for the device at both ends, so that its work is its own; halves do not overlap
-    then. Code that is not watched costs nothing.
+    each range waits for the device at both ends, so that it contains only its own work; a rollout's
+    halves then do not overlap. Code that is not watched costs nothing.
     """
 
     def __init__(
@@ -306,7 +306,7 @@ class Meter:
         now: Now = time.perf_counter,
         marks: Marks = no_marks,
     ) -> None:
-        """Args: as of `Timing`."""
+        """Args: as `Timing`."""
         self.clock, self.marks = Clock(device_of(device), now), marks
         self.iterations = 0  # Outermost ranges of the thread that made the meter.
         self._thread = threading.get_ident()
@@ -321,7 +321,7 @@ class Meter:
         Args:
             owner: the object.
             method: name of the attribute.
-            name: name of the range; None: the attribute's.
+            name: name of the range; None: the attribute's name.
 
         Raises:
             ConfigError: the method does not exist.

@@ -25,8 +25,8 @@ def chrome_trace(
     Args:
         work: called without arguments.
         path: path of the file.
-        calls, warmup: recorded calls, and calls before them.
-        device: None: as of `Timing`.
+        calls, warmup: numbers of recorded calls, and of calls before them.
+        device: as in `Timing`.
 
     Raises:
         ConfigError: the file cannot be written.

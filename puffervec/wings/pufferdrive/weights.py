@@ -3,8 +3,8 @@
 """Turn weights that PufferDrive exported into a run folder with one checkpoint.
 
 A file holds all parameters of a policy, one after the other, as float32 in little-endian order and
-without a header. Its size is the only thing that tells what they are for, so it is compared with
-those of all policies that fit an env of `drive`. Runs in the learner.
+without a header. Only its size tells which policy it is for, so the size is compared with those of
+all policies that fit an env of `drive`. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from puffervec.train.run.state import Counters
 
 KIND = "pufferdrive"
 # Dynamics, actions, columns of the car itself, and choices of all heads. Policies with continuous
-# actions are left out: theirs is another distribution than ours.
+# actions are left out: their action distribution differs from puffervec's.
 FORMS = (
     ("classic_pufferdrive", "discrete", 7, 7 * 13),
     ("classic_pufferdrive", "multi_discrete", 7, 7 + 13),
@@ -53,7 +53,7 @@ def import_weights(path: Path, folder: Path) -> str:
     (dynamics, actions), numbers = read_weights(path)
     env = {"observation": "pufferdrive", "dynamics": dynamics, "actions": actions}
     config = TrainConfig.bare("drive").merged({"env": env, "policy": {"kind": KIND}})
-    # The rows do not depend on the scenes, and a single scene takes no time to make.
+    # The rows do not depend on the scenes, so use a single one, which is made quickly.
     run = RunSpec.of(config.merged({"env": {"scenes": "generated:1"}}))
     ((name, rows),) = run.rows.items()
     policy = rows.build()
@@ -75,10 +75,10 @@ def import_weights(path: Path, folder: Path) -> str:
 
 
 def read_weights(path: Path) -> tuple[tuple[str, str], np.ndarray]:
-    """Return what the weights of a file are for, as dynamics and actions, and the weights.
+    """Read a file of weights.
 
     Returns:
-        The weights are float32, (n,).
+        ((dynamics, actions) for which the weights are, the weights as (n,) float32).
 
     Raises:
         CheckpointError: The file cannot be read, has another size, or holds NaN or infinities.

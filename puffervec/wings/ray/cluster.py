@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The Ray cluster, the host actors and their pending answers. The one file that imports ray.
+"""The Ray cluster, the host actors and their pending answers. Only this file imports ray.
 
-Ray places the actors (a placement group spreads them over machines; where hosts follow the
-machines, each is bound to its own), restarts dead ones and repeats their calls, keeps weights and
-segments in the object store of each machine, and lists the machines. Runs in the learner.
+Ray places the actors (a placement group spreads them over machines; if there is one host per
+machine, each is bound to its machine), restarts dead ones and repeats their calls, keeps weights
+and segments in the object store of each machine, and lists the machines. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from puffervec.train.config.hosts import RaySection
 from puffervec.wings.ray.host import Failure, Host, HostInfo, HostSetup, Request
 from puffervec.wings.ray.source import Answer, Ref
 
-SYNC_S = 2.0  # Between two looks at the list of machines.
+SYNC_S = 2.0  # Time between two checks of the list of machines.
 REACH_S = 10.0
 # Hosts get this long to end their workers. Then they are killed, and the workers end by themselves.
 CLOSE_S = 3.0
 LOCAL, AUTO = "local", "auto"
-# Ray keeps the address of the cluster that was started last here, in the temporary folder.
+# File in the temporary folder in which Ray keeps the address of the cluster that was started last.
 CURRENT_CLUSTER = "ray/ray_current_cluster"
 TOKEN_HINT = "; if it asks for a token: export RAY_AUTH_MODE=token"
 # The preface of a client and an empty SETTINGS frame: RFC 9113, 3.4.
@@ -53,9 +53,9 @@ class Machine:
     """A machine of the cluster that can run hosts.
 
     Attributes:
-        node: Ray's id of it.
+        node: Ray's id of the machine.
         name: display name.
-        cpus: the number that it lends.
+        cpus: number of CPUs that it offers to Ray.
     """
 
     node: str
@@ -64,7 +64,7 @@ class Machine:
 
 
 def machines(nodes: Sequence[Mapping[str, Any]]) -> list[Machine]:
-    """Return the machines of `ray.nodes()` that are alive and lend CPUs, the largest first."""
+    """Return the machines of `ray.nodes()` that are alive and offer CPUs, the largest first."""
     alive = [
         Machine(
             node["NodeID"], str(node["NodeManagerAddress"]), int(node["Resources"].get("CPU", 0))
@@ -92,16 +92,16 @@ def cpus_each(wanted: int, hosts: int, lent: Sequence[Machine]) -> int:
 
 
 def connect(section: RaySection, hosts: int) -> bool:
-    """Join the cluster, or start one here; return whether this call joined it and must leave it.
+    """Join the cluster, or start one here; return whether this process must later leave it.
 
-    A script that has joined a cluster already keeps it.
+    If the script has joined a cluster already, it is used and not left.
 
     Raises:
         ConfigError: there is no cluster at the address.
     """
     if ray.is_initialized():
         return False
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would send statistics unasked.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends usage statistics by default.
     quiet: dict[str, Any] = {"include_dashboard": False} if section.address == LOCAL else {}
     if section.address == LOCAL:
         _set_token()
@@ -144,7 +144,7 @@ def _set_token() -> None:
 def _auto_address() -> str:
     """Return the address that Ray would use for "auto", or "" if none is known.
 
-    The file outlives a cluster that was killed.
+    The file that has the address may remain after the cluster was killed.
     """
     with contextlib.suppress(OSError, UnicodeDecodeError):
         folder = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
@@ -153,11 +153,12 @@ def _auto_address() -> str:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise OSError where nothing answers at HOST:PORT, since Ray would try for minutes.
+    """Raise OSError if nothing answers at HOST:PORT, since Ray would try for minutes.
 
     Other forms of address are left to Ray.
 
-    Ray's head speaks gRPC, so it answers the first bytes of HTTP/2, or closes where it wants TLS.
+    Ray's head node uses gRPC, so it answers the first bytes of HTTP/2, or closes the connection if
+    it requires TLS.
     """
     host, _, port = address.rpartition(":")
     if host and "/" not in host and port.isdigit():
@@ -169,15 +170,15 @@ def _check_reachable(address: str) -> None:
                 raise TimeoutError(
                     f"something listens there and does not answer within {REACH_S:g} s"
                 ) from None
-            except ConnectionResetError:  # it refuses these bytes
+            except ConnectionResetError:  # the head node refuses these bytes, so it is reachable
                 pass
 
 
 @contextlib.contextmanager
 def _keep_signals() -> Iterator[None]:
-    """Restore the signal handlers, which save a run, after Ray has replaced them.
+    """Restore the signal handlers, which save a run, after Ray has replaced them in the block.
 
-    Inside, Ray turns SIGTERM into SystemExit(15); it is raised again as the signal that it was.
+    In the block, Ray turns SIGTERM into SystemExit(15), which is turned back into the signal.
     """
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     stopped = False
@@ -188,7 +189,7 @@ def _keep_signals() -> Iterator[None]:
         if not stopped:
             raise
     finally:
-        with contextlib.suppress(ValueError):  # Not in the main thread.
+        with contextlib.suppress(ValueError):  # This is not the main thread.
             for number, handler in handlers.items():
                 signal.signal(number, handler)
     if stopped:
@@ -196,13 +197,13 @@ def _keep_signals() -> Iterator[None]:
 
 
 class Actor:
-    """A host as an actor.
+    """A host as a Ray actor.
 
-    Each request carries a reference to the set-up; an actor that was restarted fetches it once.
+    Each request carries a reference to the set-up, which an actor fetches once after each restart.
     """
 
     def __init__(self, number: int) -> None:
-        """Args: number: the host's."""
+        """Args: number: number of the host."""
         self._number = number
         self._host: Host | None = None
 
@@ -212,7 +213,7 @@ class Actor:
         return self._host
 
     def describe(self, setup: Sequence[Ref]) -> HostInfo | Failure:
-        """See Host. setup: one reference, in a list, since Ray would fetch a bare one each time."""
+        """See Host. setup: a list of one reference, since Ray would fetch a bare one each time."""
         return self._get_host(setup).describe()
 
     def play(self, weights: bytes, request: Request, setup: Sequence[Ref]) -> Answer:
@@ -241,7 +242,7 @@ class Cluster:
         self.section, self.hosts, self.notes = section, hosts, list[str]()
         self._group: Any = None
         self._actors: dict[int, Any] = {}
-        self._nodes: dict[int, Machine] = {}  # By host, where hosts follow machines.
+        self._nodes: dict[int, Machine] = {}  # By host, if there is one host per machine.
         self._starting: dict[Ref, int] = {}
         self._names: dict[int, str] = {}
         self._setup: Ref = None
@@ -286,14 +287,14 @@ class Cluster:
     # ---------------------------------------------------------------------------------------- hosts
 
     def start(self, setup: HostSetup) -> None:
-        """Begin to start the hosts; `poll_started` returns those that are ready.
+        """Begin to start the hosts, without waiting; `poll_started` returns those that are ready.
 
         Raises:
             ConfigError: the policies or the env cannot be sent to hosts.
         """
         try:
             self._setup = ray.put(dataclasses.replace(setup, cpus=self.cpus))
-        except Exception as error:  # Whatever pickling of a user's policy or env raises.
+        except Exception as error:  # Pickling a user's policy or env may raise anything.
             raise ConfigError(
                 "--ray: a policy or the env cannot be sent to hosts: "
                 f"{' '.join(str(error).split())[:300]}"
@@ -312,7 +313,7 @@ class Cluster:
         self._starting[self._actors[host].describe.remote([self._setup])] = host
 
     def sync(self) -> list[int]:
-        """Start a host on each new machine, if hosts follow the machines.
+        """Start a host on each new machine, if there is one host per machine.
 
         Returns:
             The hosts whose machines have left.
@@ -341,7 +342,7 @@ class Cluster:
             ray.kill(actor)
 
     def poll_started(self, timeout_s: float) -> list[tuple[int, HostInfo | Failure]]:
-        """Wait for the first host that becomes ready; return all that are, and what they report."""
+        """Wait until a host is ready; return all hosts that are, with their reports."""
         if not self._starting:
             return []
         reports: list[tuple[int, HostInfo | Failure]] = []
@@ -359,7 +360,7 @@ class Cluster:
         return len(self._starting)
 
     def close(self) -> None:
-        """End the hosts, and leave the cluster where this process joined it."""
+        """End the hosts, and leave the cluster if this process joined it."""
         if not ray.is_initialized():
             return
         closing = [
@@ -371,7 +372,7 @@ class Cluster:
             with contextlib.suppress(Exception):
                 ray.kill(actor)
         self._actors.clear()
-        if self._joined:  # The reservation ends with the job.
+        if self._joined:  # Leaving ends the job, and with it the reservation of CPUs.
             with _keep_signals():
                 ray.shutdown()
         elif self._group is not None:
@@ -382,7 +383,7 @@ class Cluster:
     # ------------------------------------------------------------------------------------ Transport
 
     def put(self, weights: bytes) -> Ref:
-        """See Transport: one copy in this machine's store, which other machines fetch once each."""
+        """See Transport. One copy is in this machine's store; other machines fetch it once each."""
         return ray.put(weights)
 
     def play(self, host: int, weights: Ref, request: Request) -> Ref:

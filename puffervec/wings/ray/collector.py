@@ -6,8 +6,8 @@ It stands in for train/run/collector.py:
 
     learner  | weights out, requests | take K segments | update, while hosts play | weights out ...
 
-A checkpoint holds only its episode means and reward scale. A resumed run begins new episodes, on
-any number of hosts or without Ray. Runs in the learner.
+Of this collector, a checkpoint contains only the episode means and the reward scale. A resumed run
+begins new episodes, on any number of hosts or without Ray. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from puffervec.wings.ray.source import SegmentSource, difference, mean_lag, sum_
 
 # Hosts may take this many times `ray.wait_s` to start: scenes are compiled once on each machine.
 STARTS = 10
-POLL_S = 0.2  # The longest delay before a stop, or a machine that joins, is noticed.
+POLL_S = 0.2  # The longest delay until a stop or a new machine is noticed.
 
 
 def host_setup(setup: Setup, learner: Learner) -> HostSetup:
@@ -52,14 +52,15 @@ def host_setup(setup: Setup, learner: Learner) -> HostSetup:
 
 
 class RayCollector(Tally):
-    """Collector that copies the rollouts of hosts into a learner's storages."""
+    """A collector that copies the rollouts of hosts into a learner's storages."""
 
     def __init__(self, setup: Setup, learner: Learner, cluster: Cluster) -> None:
         """Start the hosts and wait for them.
 
         Raises:
-            ConfigError: the hosts do not start in time, or one cannot start because of its input.
-            PuffervecError: one cannot start for another reason.
+            ConfigError: the hosts do not start in time, or one cannot start because of bad settings
+                or data.
+            PuffervecError: a host cannot start for another reason.
         """
         super().__init__(setup.run.rows, learner.storages, setup.ranks)
         config, section = setup.run.config, setup.run.config.ray
@@ -87,7 +88,7 @@ class RayCollector(Tally):
         )
         self._before = dataclasses.replace(self.source.counts)
         self._has_facts = False
-        self._weights_changed = True  # Since they were published.
+        self._weights_changed = True  # Whether they have changed since they were published.
         cluster.start(host_setup(setup, learner))
         self._await_hosts(STARTS * section.wait_s)
 
@@ -130,7 +131,7 @@ class RayCollector(Tally):
     def collect(self, stop: Callable[[], bool]) -> bool:
         """Copy the next segments into the learner's storages.
 
-        Returns: False where `stop()` was true before they were complete, on any rank.
+        Returns: False if `stop()` was true on any rank before they were complete.
 
         Raises:
             PuffervecError, ConfigError: a host failed in a way that would repeat itself.
@@ -202,6 +203,6 @@ class RayCollector(Tally):
         )
 
     def load_state(self, files: Files) -> list[str]:
-        """Resume from a checkpoint, of a run over Ray or without."""
+        """Resume from a checkpoint of a run with or without Ray."""
         super().load_state(files)
         return ["continues with new episodes: the envs of hosts are not part of a checkpoint"]

@@ -11,7 +11,7 @@ from puffervec.errors import ConfigError
 if TYPE_CHECKING:
     from puffervec.train.config.sections import TrainConfig
 
-# Settings of train that rollouts of hosts exclude, with the reason.
+# Settings of train that cannot be used with rollouts of hosts, with the reason.
 EXCLUDED = {
     "asynchronous": "hosts collect rollouts during updates in any case",
     "deterministic": "updates use rollouts in order of arrival, which differs between runs",

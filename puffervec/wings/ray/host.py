@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """A host: a vec env and copies of the policies on a CPU, which play whole rollouts.
 
-It does not know Ray, which makes an actor of it (cluster.py). A host that died restarts as a new
-`incarnation`. It answers a request that was meant for an earlier one with the new id and plays
-nothing, because the weights of that request may be stale. Runs on hosts.
+This file is independent of Ray, which makes an actor of a host (cluster.py). A host that died
+restarts as a new `incarnation`. It answers a request that was meant for an earlier incarnation with
+its new id and plays nothing, because the weights of that request may be stale. Runs on hosts.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Request:
 
     Attributes:
         version: version of the weights.
-        incarnation: incarnation of the host that is to run it (see HostInfo).
+        incarnation: incarnation of the host that is to run the request (see HostInfo).
         seed: seed of the host's first env, if its envs have not started yet.
     """
 
@@ -84,7 +84,7 @@ class HostInfo:
 
     Attributes:
         incarnation: id of its process.
-        facts: description of the facts that its episodes record.
+        facts: description of the facts that the host's episodes record.
         machine: name of the machine.
         pid: ID of the process.
         vec_env: backend, workers and buffers, as text for display.
@@ -99,7 +99,7 @@ class HostInfo:
 
 @dataclasses.dataclass(frozen=True)
 class Restarted:
-    """The answer of a host that has restarted since it was asked.
+    """The answer of a host that has restarted since the request was made.
 
     Attributes:
         incarnation: id of the new process.
@@ -114,7 +114,7 @@ class Failure:
 
     Attributes:
         text: the error in one line.
-        bad_input: whether settings or data cause it.
+        bad_input: whether bad settings or data are the cause.
     """
 
     text: str
@@ -211,7 +211,7 @@ class Host:
         self.version = -1
 
     def describe(self) -> HostInfo | Failure:
-        """Return what the learner has to know of this host, or why it could not start."""
+        """Return what the learner has to know about this host, or why it could not start."""
         if self.failed is not None:
             return self.failed
         vec = self.vec
@@ -222,7 +222,7 @@ class Host:
         return HostInfo(self.incarnation, self.facts, socket.gethostname(), os.getpid(), vec_env)
 
     def play(self, weights: bytes, request: Request) -> Segment | Restarted | Failure:
-        """Play a rollout. Args: weights: of the learning policies, see `dump_weights`."""
+        """Play a rollout. Args: weights: weights of the learning policies, from `dump_weights`."""
         if self.failed is not None:
             return self.failed
         if request.incarnation != self.incarnation:
@@ -271,9 +271,9 @@ class Host:
 
 
 def take_cores(number: int, cpus: int) -> None:
-    """Bind this process to some of the cores, where several hosts may share a machine.
+    """Bind this process to some of the cores, since several hosts may share a machine.
 
-    Each host takes the cores that follow those of the host before it.
+    Each host uses the cores that follow those of the host before it.
     """
     if not hasattr(os, "sched_setaffinity"):
         return

@@ -5,10 +5,10 @@
     host: Storage (T+1, R) -- pack_storage --> Segment -- Ray --> learner: unpack into columns of
     its Storage (T+1, K x R)
 
-Values are left out: the learner's policy computes them again. Float32 observations may travel as
-bf16, or as bytes in 256 steps between the minimum and maximum of each feature. The host then acted
-on slightly different observations from those that the learner trains on, just as it acted with
-older weights; V-trace corrects for both in one ratio. Runs on hosts and in the learner.
+Segments contain no values: the learner's policy computes them again. Float32 observations may be
+sent as bf16, or as bytes that divide the range of each feature into 255 steps. The host then acted
+on observations that differ slightly from those that the learner trains on, just as it acted with
+older weights; V-trace corrects for both with the same ratio. Runs on hosts and in the learner.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from puffervec.train.run.tally import Counted
 
 NOT_SENT = ("values",)
 _MEMORY_ONLY = "resets"
-STEPS = 255  # Between the minimum and the maximum of a feature that travels as a byte.
+STEPS = 255  # Steps between minimum and maximum of a feature that is sent as a byte.
 
 
 @dataclasses.dataclass(frozen=True)
 class PackedArray:
-    """An array as it is sent.
+    """An array in the form in which it is sent.
 
     Attributes:
         data: the array; bf16 is stored as int16.
         kind: exact, bf16 or uint8.
-        scale: minimum and step size of each feature, (F,) float32 each; only of kind uint8.
+        scale: minimum and step size of each feature, (F,) float32 each; only for kind uint8.
     """
 
     data: np.ndarray
@@ -59,9 +59,9 @@ class Segment:
         incarnation: incarnation of the host, see host.py.
         arrays: arrays by learning policy and by name in `Storage.tensors`, (T+1, R, ...) each.
         states: for each policy, its recurrent state before step 0, (R, ...) each.
-        counted: statistics of its episodes and rewards.
+        counted: statistics of the episodes and rewards in it.
         agent_steps: number of valid transitions.
-        seconds: time that the host took for it.
+        seconds: time that the host needed for it.
     """
 
     version: int
@@ -80,7 +80,7 @@ class Segment:
 
 
 def pack_storage(storage: Storage, kind: str) -> dict[str, PackedArray]:
-    """Return the arrays of a rollout as they are sent.
+    """Return the arrays of a rollout in the form in which they are sent.
 
     Arrays of kind exact alias the storage: Ray copies them before the host gets its next request.
 
@@ -106,10 +106,10 @@ def _pack(tensor: Tensor, kind: str) -> PackedArray:
 
 
 def _quantize(tensor: Tensor) -> PackedArray:
-    """Quantize each feature in 256 steps between its minimum and maximum over all steps and rows.
+    """Quantize each feature to 256 levels from its minimum to its maximum over all steps and rows.
 
-    It works step by step of the rollout, so that intermediate results stay in the caches, which
-    takes a third of the time.
+    It processes one step of the rollout at a time, so that intermediate results stay in the CPU
+    caches, which takes only a third of the time.
     """
     rows = tensor.flatten(2)
     low = torch.stack([step.amin(0) for step in rows]).amin(0)
@@ -123,9 +123,9 @@ def _quantize(tensor: Tensor) -> PackedArray:
 
 
 def _tensor(array: np.ndarray) -> Tensor:
-    """Return a tensor on an array of Ray's store.
+    """Return a tensor that shares the memory of an array in Ray's store.
 
-    The array is read-only, which torch has no tensors for and would warn of.
+    The array is read-only. torch has no read-only tensors and would warn about that.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -141,7 +141,7 @@ def unpack(part: PackedArray, target: Tensor) -> None:
         target.copy_(tensor)
         return
     low, width = (_tensor(x).to(target.device).view(tensor.shape[2:]) for x in part.scale)
-    # On a CPU single steps stay in the caches; a device needs few launches.
+    # On a CPU, work step by step, so that a step stays in the caches; a GPU needs few launches.
     steps = zip(tensor, target, strict=True) if target.device.type == "cpu" else [(tensor, target)]
     for step, into in steps:
         into.copy_(torch.addcmul(low, step.to(torch.float32), width))
@@ -156,7 +156,7 @@ def store_segment(segment: Segment, storages: Mapping[str, Storage], place: int)
         place: index of the segment among those of the update.
 
     Raises:
-        ValueError: the segment's shapes differ from the storages', as with other settings.
+        ValueError: the segment's shapes differ from those of the storages.
     """
     for name, storage in storages.items():
         arrays = segment.arrays[name]

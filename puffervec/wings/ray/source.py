@@ -5,9 +5,9 @@
     publish(weights)   version += 1        each host has up to `ahead` open requests, each with the
     next()             the oldest answer   weights of the moment when it was made
 
-A request stays open until its segment is taken, so hosts pause where the learner is slower: at most
-`ahead` segments of each host wait in Ray's store. Ray itself is behind `Transport`. Runs in the
-learner.
+A request stays open until its segment is taken, so hosts pause if the learner is slower: at most
+`ahead` segments of each host wait in Ray's store. Ray itself is hidden behind `Transport`. Runs in
+the learner.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.wings.ray.host import Failure, HostInfo, Request, Restarted
 from puffervec.wings.ray.segment import Segment
 
-MOST_DEATHS = 20  # Of one host in a row, without a rollout between them.
+MOST_DEATHS = 20  # Most deaths of one host in a row, without a rollout between them.
 
 Ref = Any  # A reference to a pending answer.
 Answer = HostInfo | Segment | Restarted | Failure | None  # None: lost with its machine.
@@ -45,7 +45,7 @@ class Transport(Protocol):
         """Cancel a pending answer."""
 
     def name(self, host: int) -> str:
-        """Return a host's name for people."""
+        """Return a host's display name."""
 
 
 @dataclasses.dataclass
@@ -53,9 +53,9 @@ class Member:
     """A host that plays.
 
     Attributes:
-        incarnation: id of its present process.
+        incarnation: id of the host's current process.
         open: requests whose answers have not been taken.
-        deaths: since its last segment.
+        deaths: number of deaths since its last segment.
     """
 
     incarnation: str
@@ -68,10 +68,10 @@ class Counts:
     """Totals since the start of the run.
 
     Attributes:
-        taken, dropped: segments.
-        lost: answers that were lost with their machine.
+        taken, dropped: numbers of segments.
+        lost: number of answers that were lost with their machine.
         restarts: number of restarts of hosts.
-        lag: sum over the segments taken of the versions by which they were behind.
+        lag: sum over the segments taken of the number of versions by which they were behind.
         nbytes, agent_steps, seconds: sums over all segments, of the fields of `Segment`.
     """
 
@@ -92,9 +92,9 @@ class SegmentSource:
         """Make a source without hosts.
 
         Args:
-            transport: the connection to them.
+            transport: the connection to the hosts.
             max_lag, ahead: see `RaySection`.
-            stride: between the seeds of two incarnations: envs of a host x learners.
+            stride: distance between the seeds of two incarnations: envs per host x learners.
         """
         self.transport, self.max_lag, self.ahead, self.stride = transport, max_lag, ahead, stride
         self.members: dict[int, Member] = {}
@@ -132,10 +132,10 @@ class SegmentSource:
     def top_up(self, missing: int) -> None:
         """Send a request to each idle host, so that none idles while an update waits for others.
 
-        Where hosts wait for updates (`ahead` 1), request only what the update lacks.
+        If hosts wait for updates (`ahead` 1), request only what the update lacks.
 
         Args:
-            missing: segments that the update still lacks.
+            missing: number of segments that the update still lacks.
         """
         for host, member in self.members.items():
             if not member.open and (self.ahead > 1 or len(self._owner) < missing):
@@ -191,7 +191,7 @@ class SegmentSource:
         if not isinstance(answer, Restarted):
             self.counts.lost += 1
             return
-        if answer.incarnation == member.incarnation:  # The request was for the one before.
+        if answer.incarnation == member.incarnation:  # The request was for an earlier one.
             return
         self._seeds.pop(member.incarnation, None)
         member.incarnation, member.deaths = answer.incarnation, member.deaths + 1
@@ -210,13 +210,13 @@ def mean_lag(counts: Counts) -> float:
 
 
 def difference(now: Counts, before: Counts) -> Counts:
-    """Return what was counted between two moments."""
+    """Return the counts of the time between two moments."""
     mine: Mapping[str, Any] = vars(before)
     return Counts(**{name: value - mine[name] for name, value in vars(now).items()})
 
 
 def sum_over_learners(counts: Counts, sums: Callable[[Sequence[float]], Sequence[float]]) -> Counts:
-    """Return the counts of all learners together. Args: sums: all-reduce of a list of values."""
+    """Return the summed counts of all learners. Args: sums: all-reduces a list of values."""
     mine: Mapping[str, Any] = vars(counts)
     return Counts(
         **{

@@ -45,7 +45,7 @@ class RayTrainer(Trainer):
             )
 
     def _make_vec(self, setup: Setup) -> Any:
-        """Join the cluster; return an object with the attributes of a vec env that are used."""
+        """Join the cluster; return an object with those attributes of a vec env that are used."""
         from puffervec.wings.ray.cluster import Cluster
 
         section, learners = setup.run.config.ray, setup.ranks.size
@@ -63,7 +63,7 @@ class RayTrainer(Trainer):
         return RayCollector(setup, self.learner, self.cluster)
 
     def report(self, losses: Any) -> dict[str, float]:
-        """See Trainer; also note which hosts joined and left."""
+        """See Trainer; also show which hosts joined and left."""
         notes = self.collector.notes + self.cluster.notes
         self.collector.notes, self.cluster.notes = [], []
         for note in notes:

@@ -4,7 +4,7 @@
 
     loss + train.kl_weight * KL(policy || reference), over the samples of the batch
 
-With a reference that was cloned from people this keeps a driver that learns by self-play
+With a reference that was trained by imitating people, this keeps a driver that learns by self-play
 human-like: HR-PPO (Cornelisse and Vinitsky 2024, arXiv:2403.19648), after the piKL of Jacob et al.
 2022 (arXiv:2112.07544). The divergence is exact, not an estimate from the drawn actions. Runs in
 the learner.
@@ -36,11 +36,11 @@ class DivergenceTerm:
     figures: tuple[str, ...] = (FIGURE,)
 
     def __init__(self, reference: nn.Module) -> None:
-        """Take a frozen policy without memory, on the device of the batches."""
+        """Args: reference: a frozen policy without memory, on the device of the batches."""
         self.reference = reference
 
     def added_to(self, loss: Loss) -> Loss:
-        """See `LossTerm`. The policy is called once, by `loss`."""
+        """See `LossTerm`. The policy is called only once, in `loss`."""
         reference = self.reference
 
         def with_divergence(
@@ -59,7 +59,7 @@ class DivergenceTerm:
 
 
 class _Observed:
-    """Call a policy and keep the heads that it returned last."""
+    """Calls a policy and keeps the heads that it returned last."""
 
     def __init__(self, policy: nn.Module) -> None:
         self._policy = policy

@@ -17,7 +17,7 @@ def terms(run: RunSpec, ranks: Ranks) -> dict[str, DivergenceTerm]:
 
     Raises:
         ConfigError: a reference does not exist, does not fit, or has memory.
-        CheckpointError: it cannot be read.
+        CheckpointError: a reference cannot be read.
     """
     from puffervec.wings.reference.divergence import terms
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train report`: a run as a page in one file, for sharing."""
+"""`puffer-train report`: write a page about a run, in one file that can be shared."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def write_report(
     """Evaluate a run, write its page and return the path of the page.
 
     Args:
-        request: what to evaluate; its baselines are compared with the run, and None stands for
-            those that the env names.
-        out: path of the page, None for the run folder.
+        request: what to evaluate; its baselines are compared with the run, where None means those
+            that the env names.
+        out: path of the page; None: a file in the run folder.
         replays: play and show episodes.
         date: date to show.
         compare: compare with baselines.

@@ -34,7 +34,7 @@ from puffervec.viewing.web.replay import Replay
 
 SCRIPTS = (*REPLAY_SCRIPTS, "static/charts.js", "static/tables.js", "static/report.js")
 STYLES = (*REPLAY_STYLES, "static/pages.css", "static/report.css")
-HIDDEN = ("folder", "job")  # fields of a start that name this machine only
+HIDDEN = ("folder", "job")  # fields of a run's starts that only have a meaning on this machine
 # Episodes of an env whose evaluation has no parts; the worst and the median one are shown.
 EPISODES = 9
 
@@ -63,7 +63,7 @@ def report_page(
     Args:
         run: run folder.
         config: config of the run as it was evaluated.
-        evaluation: its evaluation.
+        evaluation: evaluation of the run.
         replays: replays to show.
         date: date to show.
     """
@@ -132,7 +132,7 @@ def read_metrics(run: Path) -> Follower:
     """Return all metrics of a run.
 
     Raises:
-        ConfigError: there are none that can be read.
+        ConfigError: there are no metrics that can be read.
     """
     metrics = Follower(run / METRICS_FILE)
     before = -1
@@ -156,7 +156,7 @@ def worst_and_median(
 
     Args:
         config: config of the run as it was evaluated.
-        actor: its policies.
+        actor: actor of the run's policies.
         report: report of the evaluation.
         seed: seed of the evaluation.
 
@@ -179,7 +179,7 @@ def worst_and_median(
 
 
 def _pick(rising: Sequence[Replay]) -> Iterator[Replay]:
-    """Yield the first and the middle one of rising replays, titled "worst" and "median"."""
+    """Yield the first and the middle one of replays with rising scores, as "worst" and "median"."""
     middle = rising[len(rising) // 2] if len(rising) != 2 else rising[1]
     for words, replay in (("worst", rising[0]), ("median", middle)):
         if words == "worst" or replay.data != rising[0].data:

@@ -6,9 +6,9 @@
     loss(cnn(images)).backward()                                  gradients as in one process, equal
                                                                   on all ranks
 
-The weights are the network's own, by the same names, so state dicts are interchangeable with those
-of one process. Before the first message for pictures of a new shape, the pass is rehearsed on fake
-tensors, which detects layers that cannot be split.
+The weights are the network's own, under the same names, so state dicts are interchangeable with
+those of one process. Before the first message for pictures of a new shape, the forward pass is
+rehearsed on fake tensors, which detects layers that cannot be split.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
     from torch.distributed.device_mesh import DeviceMesh
 
-WIDEST = 1 << 16  # The end of the search for a width that fits.
+WIDEST = 1 << 16  # Limit of the search for a width that fits.
 Shape = tuple[int, ...]
 
 
@@ -47,7 +47,7 @@ class ShardedCNN(nn.Module):
     network: Network
 
     def __init__(self, module: nn.Module, team: Team, keep_every: int = 0) -> None:
-        """Args: as of `shard_cnn`, which is the usual way to make one."""
+        """Args: as `shard_cnn`, which is the usual way to make one."""
         super().__init__()
         # The weights are shared under the same names, not copied.
         self._parameters, self._buffers, self._modules = (
@@ -56,7 +56,7 @@ class ShardedCNN(nn.Module):
             module._modules,
         )
         self.__dict__["network"], self.team = Network(module, keep_every), team
-        # By shape: the parameters of layers whose columns are split.
+        # By shape: the names of the parameters of layers whose columns are split.
         self._used: dict[tuple[Any, ...], tuple[str, ...]] = {}
         self.training = module.training
 
@@ -75,24 +75,24 @@ class ShardedCNN(nn.Module):
         return self
 
     def check(self, shape: Sequence[int]) -> None:
-        """Rehearse pictures of a shape (C, H, W). Raises: WidthError, CannotShard."""
+        """Rehearse a pass over pictures of a shape (C, H, W). Raises: WidthError, CannotShard."""
         like = next(self.parameters(), torch.zeros(()))
         self._own_columns((1, *shape), like.dtype, like.device)
 
     def columns(self, width: int) -> tuple[int, int]:
-        """Return the range of this rank's columns in pictures of a width. Raises: WidthError."""
+        """Return the range of this rank's columns in pictures of `width`. Raises: WidthError."""
         return split(width, self.team.size)[self.team.rank]
 
     def forward(self, x: Tensor, width: int | None = None) -> Tensor:
-        """Return the network's result, which all ranks share.
+        """Return the network's result, which is the same on all ranks.
 
-        If the network ends with pictures, it is this rank's columns.
+        If the network ends with pictures, the result is this rank's columns.
 
         Args:
-            x: the whole pictures (N, C, H, W), of which the rank takes its columns; or its columns
-                alone where `width` is given; or a DTensor with Shard(3) on the team's dimension of
-                its mesh: the result is one too.
-            width: W, of all columns.
+            x: the whole pictures (N, C, H, W), of which the rank uses its columns; or only its
+                columns, if `width` is not None; or a DTensor with Shard(3) on the team's dimension
+                of its mesh, in which case the result is a DTensor too.
+            width: W, the number of all columns.
 
         Raises:
             WidthError, CannotShard: the network or the pictures cannot be split; raised on all
@@ -114,16 +114,17 @@ class ShardedCNN(nn.Module):
     def deal(
         self, rows: Tensor, counts: Sequence[int], prepare: Callable[[Tensor], Tensor] | None = None
     ) -> Tensor:
-        """Return the network's result for this rank's own pictures, where each rank brings others.
+        """Return the network's result for this rank's pictures; each rank passes different ones.
 
         In between, the pictures of all ranks are split by columns. Gradients of parameters are
-        parts of a sum over the ranks, as in data parallelism. All ranks must call it, also without
+        parts of a sum over the ranks, as in data parallelism. All ranks must call it, even with no
         rows.
 
         Args:
             rows: (own count, C, H, W).
-            counts: for each rank, the number of rows that it brings.
-            prepare: applied to columns before the network, such as a conversion from bytes.
+            counts: for each rank, the number of rows that it passes.
+            prepare: function applied to columns before the network, such as a conversion from
+                bytes.
         """
         self._own_columns((sum(counts), *rows.shape[1:]), torch.get_default_dtype(), rows.device)
         region = Dealt(self.team, counts)
@@ -161,7 +162,7 @@ class ShardedCNN(nn.Module):
     def _own_columns(
         self, shape: Sequence[int], dtype: torch.dtype, device: torch.device
     ) -> tuple[int, int]:
-        """Return this rank's columns of pictures of a shape; rehearse the first time."""
+        """Return this rank's columns of pictures of a shape; at its first use, rehearse a pass."""
         if len(shape) != 4:
             raise ConfigError(f"pictures of shape {tuple(shape)}: must be (N, C, H, W)")
         key = self._key(shape)
@@ -185,17 +186,17 @@ def shard_cnn(
     Args:
         cnn: an nn.Sequential, or any module whose forward pass takes pictures and does not branch
             on their values.
-        ranks: a one-dimensional mesh, such as `mesh["tensor"]` of a mesh of two dimensions; or a
+        ranks: a one-dimensional mesh, such as `mesh["tensor"]` of a mesh with two dimensions; or a
             process group.
-        shape: shape of the pictures, (C, H, W); other shapes may follow.
+        shape: shape of the pictures, (C, H, W); later pictures may have other shapes.
         keep_every: 0: keep all activations for the backward pass. Otherwise recompute them
             (activation checkpointing) in segments of at least that many steps: with 4, each block
             of a ConvNeXt is a segment.
 
     Raises:
-        CannotShard: names the layer that has no rule for columns.
-        WidthError: a layer's picture has fewer columns than there are ranks; names a width that
-            fits.
+        CannotShard: a layer, which the message names, has no rule for columns.
+        WidthError: a layer's picture has fewer columns than there are ranks; the message names a
+            width that fits.
     """
     group: Any = ranks
     if hasattr(group, "get_group"):
@@ -211,7 +212,10 @@ def shard_cnn(
 
 
 def check(cnn: nn.Module, ranks: int, shape: Sequence[int]) -> None:
-    """Raise what `shard_cnn` would raise on so many ranks, without any. Args: shape: (C, H, W)."""
+    """Raise what `shard_cnn` would raise on this many ranks, but in one process.
+
+    Args: shape: (C, H, W).
+    """
     first = next(iter(cnn.parameters()), torch.zeros(()))
     _fit(Network(cnn, 0), tuple(shape), ranks, 0, first.dtype, first.device)
 
@@ -270,7 +274,7 @@ def _fit(
 
 
 class _Gathered(Exception):
-    """Raised where columns would be gathered."""
+    """Raised in a rehearsal where columns would be gathered."""
 
 
 class _UntilGather(Shared):

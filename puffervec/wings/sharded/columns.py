@@ -8,8 +8,8 @@
     5x5, stride 2, rank 0   [z z 0 1 2 3 4]                 zeros outside the picture, other ranks'
                                                             columns inside
 
-All pictures of one width are split in the same way on every layer, so the width determines where
-columns are. Numbers only, no tensors.
+All pictures of one width are split in the same way on every layer, so the width determines on which
+rank a column is. This file computes with numbers only, not with tensors.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class WidthError(ConfigError):
 def split(width: int, ranks: int) -> tuple[Range, ...]:
     """Return each rank's columns.
 
-    They are those of DTensor's Shard (all ranks but the last ones have equally many) unless that
-    leaves a rank without any; then the sizes differ by at most one.
+    The split is that of DTensor's Shard (all ranks except the last ones have equally many columns)
+    unless that leaves a rank without any; then the sizes differ by at most one.
 
     Raises:
         WidthError: there are fewer columns than ranks.
@@ -94,8 +94,8 @@ class Halo:
         sends: for each other rank, the range of this rank's columns that it needs, counted from
             this rank's first column; empty if it needs none.
         receives: for each rank, the number of columns that come from it.
-        own: this rank's columns that its outputs need, counted from its first column.
-        left, right: columns of padding, at the picture's borders only.
+        own: range of this rank's columns that its outputs need, counted from its first column.
+        left, right: numbers of columns of padding, only at the picture's borders.
     """
 
     rank: int

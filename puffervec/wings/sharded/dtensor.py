@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""DTensors of pictures that are split by columns: Shard(3) in, Shard(3) or Replicate out.
+"""DTensors of pictures that are split by columns: inputs are Shard(3), results that or Replicate.
 
-Parameters are plain tensors. DTensor only describes where columns lie; it runs none of the layers.
-Its own convolutions, in the releases up to 2.15, return wrong numbers or no gradient of the input,
-without an error, where the width is split.
+Parameters are plain tensors. DTensor only describes where columns are; it runs none of the layers.
+In releases up to 2.15, DTensor's own convolutions silently return wrong numbers, or no gradient of
+the input, if the width is split.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ def run_dtensor(x: DTensor, team: Team, run: Callable[[Tensor, int], Any]) -> DT
     """Run a function on a rank's columns of a DTensor; return the result as a DTensor.
 
     Args:
-        x: Shard(3) on the team's dimension of its mesh, Shard(0) or Replicate on others.
+        x: DTensor with Shard(3) on the team's dimension of its mesh, Shard(0) or Replicate on
+            others.
         team: the ranks that share columns.
-        run: takes own columns and the width.
+        run: called with the rank's own columns and the width.
 
     Raises:
-        ConfigError: another placement.
+        ConfigError: `x` has another placement.
     """
     mesh, placements = x.device_mesh, list(x.placements)
     dims = [dim for dim, placement in enumerate(placements) if placement == Shard(3)]

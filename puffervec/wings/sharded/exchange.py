@@ -25,7 +25,7 @@ from torch.autograd.function import once_differentiable
 from puffervec.wings.sharded.columns import Halo, Window, halos, messages_due
 from puffervec.wings.sharded.team import Team
 
-Pair = tuple[int, int]  # Of height and width.
+Pair = tuple[int, int]  # (for height, for width)
 
 
 class Layer(Protocol):
@@ -42,7 +42,7 @@ class Layer(Protocol):
     def backward(
         self, grad: Tensor, x: Tensor, parameters: Sequence[Tensor | None], wanted: Sequence[bool]
     ) -> Sequence[Tensor | None]:
-        """Return the gradients of x and of the parameters; None for those not wanted."""
+        """Return the gradients of x and of the parameters; None for those that are not wanted."""
 
 
 class Convolution:
@@ -132,7 +132,7 @@ class AveragePool:
 
 
 def _input_grad(layer: Layer, grad: Tensor, x: Tensor) -> Sequence[Tensor | None]:
-    """Return the gradient of x by running a layer without parameters again."""
+    """Return the gradient of x, by running again a layer that has no parameters."""
     with torch.enable_grad():
         x = x.detach().requires_grad_()
         return torch.autograd.grad(layer.forward(x, ()), x, grad)
@@ -180,12 +180,12 @@ def windowed(
     All ranks must call it.
 
     Args:
-        layer: to apply.
-        window: along the width.
+        layer: layer to apply.
+        window: the layer's window along the width.
         width, out_width: width of the whole picture before and after the layer.
         team: the ranks.
         x: (N, C, H, own columns).
-        parameters: the layer's.
+        parameters: the layer's parameters.
 
     Raises: WidthError.
     """
@@ -203,7 +203,7 @@ def _receive(halo: Halo, team: Team, x: Tensor) -> list[Tensor | None]:
 
 
 def _assemble(halo: Halo, x: Tensor, strips: Sequence[Tensor | None], fill: float) -> Tensor:
-    """Return the columns that a rank's outputs need, in order; x itself where it is just these."""
+    """Return the columns that a rank's outputs need, in order; x itself if it is exactly these."""
     if halo.whole and halo.own == (0, x.shape[-1]):
         return x
     parts: list[Tensor] = [x.new_full((*x.shape[:-1], halo.left), fill)] if halo.left else []

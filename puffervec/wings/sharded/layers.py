@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Layers over pictures of which each rank has some columns; like torch.nn.functional's.
+"""Functions like those of torch.nn.functional, for pictures of which each rank has some columns.
 
     y = conv2d(Columns(x, 3, width), team, weight, bias, padding=1)
     x: (N, C, H, own columns) of columns.split(width, ranks)
 
-They take and return `Columns`. All ranks of the team must call them in the same order. Gradients of
-parameters are those of a rank's own columns: parts of a sum.
+Their arguments and results are `Columns`. All ranks of the team must call them in the same order.
+Gradients of parameters are those of a rank's own columns: parts of a sum over the ranks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Columns:
     width: int
 
     def of(self, tensor: Tensor, dim: int | None = None) -> Columns:
-        """Return another tensor as the same columns."""
+        """Return another tensor as `Columns` of the same width."""
         return Columns(tensor, self.dim if dim is None else dim, self.width)
 
     @property
@@ -51,7 +51,7 @@ class Columns:
 
 
 def pair(size: Size) -> Pair:
-    """Return (of height, of width)."""
+    """Return a size as (height, width)."""
     return (size, size) if isinstance(size, int) else (size[0], size[-1])
 
 
@@ -81,11 +81,11 @@ def conv2d(
 
     Raises:
         WidthError: see `split`.
-        ConfigError: padding "same" with a kernel of even height.
+        ConfigError: padding is "same" and the kernel has an even height.
     """
     (step_h, step_w), (dil_h, dil_w) = pair(stride), pair(dilation)
     kernel_h, kernel_w = weight.shape[2:]
-    if padding == "same":  # As many outputs as inputs; an odd zero is added on the right.
+    if padding == "same":  # As many outputs as inputs; an unpaired zero goes to the right.
         if dil_h * (kernel_h - 1) % 2:
             raise ConfigError(
                 f"padding 'same' with a kernel of height {kernel_h}: pad the height before, or use "

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The forward pass of a network over columns, traced by torch.fx and run step by step.
 
-A step follows its rule (rules.py) while it works on columns, and runs unchanged behind a global
+A step follows its rule (rules.py) while it works on columns, and runs unchanged after a global
 mean, Flatten or Gather. The weights stay the network's own. Runs in the learner of each rank.
 """
 
@@ -33,7 +33,7 @@ _TRACING = threading.Lock()
 class _Tracer(fx.Tracer):
     """A tracer that ignores calls of other threads.
 
-    While it traces, torch.fx changes nn.Module for all threads.
+    This is needed because, while it traces, torch.fx changes nn.Module for all threads.
     """
 
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> fx.Graph:
@@ -59,10 +59,10 @@ class _Segment:
 
     Attributes:
         steps: in order.
-        needs: nodes of earlier segments whose values it takes.
-        gives: nodes whose values later segments take.
-        last_use: the last user of each value, in the whole network.
-        from_pictures: nodes that depend on the pictures, not on weights alone, in the network.
+        needs: nodes of earlier segments whose values this segment uses.
+        gives: nodes whose values later segments use.
+        last_use: the last user of each value in the whole network.
+        from_pictures: nodes of the whole network that depend on the pictures, not only on weights.
     """
 
     steps: tuple[fx.Node, ...]
@@ -73,7 +73,7 @@ class _Segment:
 
 
 class Network:
-    """The steps of a module's forward pass, which run with columns or without."""
+    """The steps of a module's forward pass, which work on columns or on whole tensors."""
 
     def __init__(self, module: nn.Module, keep_every: int) -> None:
         """Trace the forward pass.
@@ -87,7 +87,7 @@ class Network:
             CannotShard: the forward pass cannot be traced.
         """
         self.module, self.keep_every = module, keep_every
-        # By whether the module trains, which its forward pass may read.
+        # By the module's train mode, which its forward pass may read.
         self._segments: dict[bool, list[_Segment]] = {}
         self.segments()
 
@@ -112,7 +112,7 @@ class Network:
         return self._segments[training]
 
     def run(self, run: Pass, x: Columns) -> Any:
-        """Return the network's result for columns: columns, or whole tensors."""
+        """Return the network's result for columns, which is columns or whole tensors."""
         values: dict[fx.Node, Any] = {}
         *before, last = self.segments()
         for segment in before:
@@ -187,7 +187,7 @@ class Network:
 
 
 def _cut(graph: fx.Graph, keep_every: int) -> list[_Segment]:
-    """Return the steps of a graph in segments, between which only one value passes."""
+    """Cut the steps of a graph into segments, with only one value passed between two of them."""
     steps = [node for node in graph.nodes if node.op != "get_attr"]
     last_use = {used: node for node in steps for used in node.all_input_nodes}
     place = {node: index for index, node in enumerate(steps)}

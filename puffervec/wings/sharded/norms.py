@@ -5,7 +5,7 @@
 Each rank computes mean and variance of its own columns. Merging them gives mean and variance of the
 whole picture (Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm"). Like
 torch's own, GroupNorm and BatchNorm save their input, mean and deviation for the backward pass.
-LayerNorm over channels needs no other columns, so torch's own is used.
+LayerNorm over channels does not combine columns, so torch's own is used.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def batch_norm(
         x: (N, C, H, own columns).
         team: the ranks.
         layer: the layer.
-        weight, bias: in place of the layer's.
+        weight, bias: used instead of the layer's own.
     """
     if not (layer.training or layer.running_mean is None):
         return nn.functional.batch_norm(

@@ -29,17 +29,17 @@ class Region(Protocol):
     """A forward pass over pictures that are split by columns."""
 
     team: Team
-    # Whether values of whole pictures may be combined with columns, as in squeeze-and-excitation.
+    # Whether values for whole pictures may be combined with columns, as in squeeze-and-excitation.
     takes_whole: bool
 
     def parameters(self, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
         """Return the parameters as layers with split columns need them."""
 
     def gather(self, columns: Tensor, dim: int, width: int) -> Tensor:
-        """Return the whole tensor of one that is split along `dim`."""
+        """Return the whole of a tensor that is split along `dim`."""
 
     def total(self, part: Tensor) -> Tensor:
-        """Return the sum over all ranks of a sum over this rank's columns."""
+        """Return the sum over all ranks; `part` is a sum over this rank's columns."""
 
 
 class Shared:
@@ -71,7 +71,7 @@ class Shared:
         return whole
 
     def total(self, part: Tensor) -> Tensor:
-        """Return the sums, on all ranks."""
+        """Return the sums over all ranks; every rank gets them."""
         total: Tensor = _Total.apply(  # type: ignore[no-untyped-call]
             part, self.team
         )
@@ -81,17 +81,17 @@ class Shared:
 class Dealt:
     """Each rank brings separate rows; see the module docstring."""
 
-    takes_whole = False  # A rank knows its own rows only, and has columns of all rows.
+    takes_whole = False  # A rank has whole values of only its own rows, but columns of all rows.
 
     def __init__(self, team: Team, counts: Sequence[int]) -> None:
-        """Args: team: the ranks; counts: by rank, the number of rows that it brings."""
+        """Args: team: the ranks; counts: for each rank, the number of rows that it brings."""
         self.team, self.counts = team, tuple(counts)
 
     def deal(self, rows: Tensor) -> Tensor:
         """Return this rank's columns of all rows, (sum of counts, C, H, own columns).
 
         Args:
-            rows: this rank's, (own count, C, H, W).
+            rows: this rank's rows, (own count, C, H, W).
         """
         columns: Tensor = _Transpose.apply(  # type: ignore[no-untyped-call]
             rows, -1, rows.shape[-1], self.counts, self.team, True
@@ -110,7 +110,7 @@ class Dealt:
         return rows
 
     def total(self, part: Tensor) -> Tensor:
-        """Return the sums of this rank's rows."""
+        """Return the sums for this rank's rows."""
         total: Tensor = _OwnTotal.apply(  # type: ignore[no-untyped-call]
             part, self.counts, self.team
         )
@@ -155,7 +155,7 @@ class _Gather(torch.autograd.Function):
         ctx.dim, ctx.own = dim, (ranges[team.rank][0], sizes[team.rank])
         shape = list(columns.shape)
         shape[dim] = max(sizes)
-        room = columns.new_zeros(shape)  # Messages of one size.
+        room = columns.new_zeros(shape)  # All messages must have one size.
         room.narrow(dim, 0, sizes[team.rank]).copy_(columns)
         parts = team.gather(room)
         return torch.cat(

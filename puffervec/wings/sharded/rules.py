@@ -43,9 +43,9 @@ class Pass:
     """A forward pass.
 
     Attributes:
-        region: distributes the batch.
-        parameter: returns a parameter by name, for the use in layers whose columns are split.
-        prepared: ids of these parameters.
+        region: how the batch is distributed over the ranks.
+        parameter: returns a parameter by name, for use in layers whose columns are split.
+        prepared: id() of each of these parameters.
     """
 
     region: Region
@@ -71,7 +71,7 @@ Rule = Callable[..., Value]
 
 
 def _picture(x: Columns) -> Columns:
-    if x.dim != 3:  # Only pictures have columns there.
+    if x.dim != 3:  # Only in pictures are columns the last axis.
         raise CannotShard(
             f"takes (N, C, H, W) with the columns last, not {tuple(x.shape)} with the columns at "
             f"axis {x.dim}"
@@ -164,7 +164,7 @@ def _flatten(run: Pass, x: Columns, start_dim: int = 0, end_dim: int = -1) -> Te
 def _pointwise(function: Callable[..., Tensor]) -> Rule:
     """Return the rule of an elementwise function.
 
-    Its other arguments may be columns, or equal in all columns.
+    The function's other arguments may be columns, or have the same value for all columns.
     """
 
     def rule(run: Pass, *args: Any, **kwargs: Any) -> Columns:
@@ -235,7 +235,7 @@ def _cat(run: Pass, tensors: Sequence[Any], dim: int = 0) -> Columns:
 
 
 def _apply_mask(run: Pass, x: Columns, shape: Sequence[int], draw: Callable[[], Tensor]) -> Columns:
-    """Multiply by a mask for all columns, which rank 0 draws as a single process would."""
+    """Multiply by a mask that rank 0 draws for all columns, as a single process would."""
     team = run.region.team
     mask = team.broadcast(draw() if team.rank == 0 else x.tensor.new_empty(shape))
     if mask.shape[x.dim] != 1:

@@ -6,8 +6,8 @@
     update                  rows of all ranks of the team -> columns -> convolutions -> rows again,
                             each rank its own
 
-So a rank's policy takes rows and returns their features in every case, and rollouts, losses, summed
-gradients and checkpoints are those of data parallelism. Runs in the learner of each rank.
+So in every case a rank's policy maps rows to their features, and rollouts, losses, summed gradients
+and checkpoints are the same as with data parallelism. Runs in the learner of each rank.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from puffervec.wings.sharded.team import Team
 
 
 class Sharing:
-    """The networks of a policy whose columns are shared, and the ranks; at first none.
+    """The networks of a policy whose columns are shared, and the ranks that share them.
 
-    It is not a module, since it has no weights.
+    At first it has no networks. It is not a module, since it has no weights.
     """
 
     def __init__(self) -> None:
@@ -61,8 +61,8 @@ class Sharing:
 
         Args:
             network: network of the policy.
-            rows: (N, C, H, W) as observed.
-            prepare: converts them to floats.
+            rows: (N, C, H, W) pictures as observed.
+            prepare: converts pictures to floats.
         """
         if not self._split or not torch.is_grad_enabled():
             features: Tensor = network(prepare(rows))

@@ -24,7 +24,7 @@ Shape = Sequence[int]
 
 
 class Team:
-    """Ranks that share columns. Without a group it is one process that has all of them."""
+    """Ranks that share columns. Without a group, the team is one process that has all columns."""
 
     rehearses = False
 
@@ -32,8 +32,8 @@ class Team:
         """Make a team.
 
         Args:
-            group: its rank 0 has the first columns.
-            peers: its processes by rank, so that errors can name a lost one.
+            group: process group; its rank 0 has the first columns.
+            peers: the group's processes by rank, so that errors can name a lost one.
         """
         self.group = group
         self.rank, self.size = (0, 1) if group is None else (group.rank(), group.size())
@@ -46,8 +46,8 @@ class Team:
 
         Args:
             parts: parts by rank.
-            shapes: for each rank, the shape of the part that comes from it; None: nothing.
-            like: has the dtype and device of all parts.
+            shapes: for each rank, the shape of the part that comes from it; None: no part.
+            like: a tensor with the dtype and device of all parts.
         """
         if self.group is None:
             return list(parts)
@@ -56,7 +56,7 @@ class Team:
         counts = [0 if shape is None else math.prod(shape) for shape in shapes]
         received = like.new_empty(sum(counts))
         with with_others("exchanging columns", self.rank, self._others):
-            # As bytes, so that every dtype can cross.
+            # Send bytes, so that every dtype can be sent.
             self.group.alltoall_base(
                 received.view(torch.uint8),
                 torch.cat(flat).view(torch.uint8),
@@ -80,7 +80,7 @@ class Team:
         return [part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
-        """Return the tensors of all ranks, by rank; they have one shape."""
+        """Return the tensors of all ranks, by rank; they must have the same shape."""
         if self.group is None:
             return [tensor]
         mine = tensor.contiguous()
@@ -102,12 +102,12 @@ class Team:
 
 
 class Rehearsal(Team):
-    """A team for fake tensors, which have shapes and no numbers; it sends nothing."""
+    """A team for fake tensors, which have shapes but no numbers; it sends nothing."""
 
     rehearses = True
 
     def __init__(self, rank: int, size: int) -> None:
-        """Args: as of a team."""
+        """Args: rank: rank that is rehearsed; size: number of ranks."""
         super().__init__()
         self.rank, self.size = rank, size
 

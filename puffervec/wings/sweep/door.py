@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train sweep`: many runs with settings that Optuna chooses, for score against cost.
+"""`puffer-train sweep`: many runs with settings that Optuna chooses, to compare score and cost.
 
     runs/NAME/   study.db (SQLite)   trials/0000 ... (run folders)   summary.json   pareto.png
                  parallel.png
 
-The process runs trials one after the other; other processes may work on the same study (study.py).
+A process runs trials one after the other; other processes may work on the same study (study.py).
 The two objectives are the last value of the env's metric, which is maximized, and the seconds of
 the run, which are minimized. A trial that fails or diverges is recorded with the reason and the
 sweep continues; one that was stopped or killed is repeated with the same values. Runs in the
@@ -71,9 +71,9 @@ Trains run after run with settings that Optuna chooses (needs puffervec[sweep]) 
 a low cost in seconds. The flags of puffer-train train are what the runs share: set a budget
 (--total-timesteps). Results: FOLDER/NAME/ with summary.json, pareto.png, parallel.png, and the run
 folders in trials."""
-FAILURES_AT_START = 5  # Where this many trials, the first ones, all fail, the next will too.
-WAIT_S = 2.0  # Between two looks at the trials of others.
-MOST_ROWS = 20  # Of the printed table, which shows the best trials.
+FAILURES_AT_START = 5  # If the first trials all fail, this many of them, the sweep ends.
+WAIT_S = 2.0  # Time between two checks of other processes' trials.
+MOST_ROWS = 20  # Limit for the rows of the printed table, which shows the best trials.
 SUMMARY_FILE, STUDY_FILE, TRIALS = "summary.json", "study.db", "trials"
 PICTURES = ("pareto.png", "parallel.png")
 
@@ -92,17 +92,17 @@ class Sweep:
         metric: str | None = None,
         storage: str | None = None,
     ) -> None:
-        """Begin a sweep, or open the one of that name.
+        """Begin a sweep, or open the existing one of that name.
 
         Args:
-            config: what all trials share; None: as the existing sweep has it.
+            config: config that all trials share; None: that of the existing sweep.
             folder: where the sweep's folder is or will be.
-            ranges: texts by key (ranges.py).
-            parameters: keys of the ranges that are searched, None for all.
-            trials: the total number of trials, those of earlier sessions included.
+            ranges: texts of ranges by key (ranges.py).
+            parameters: keys of the ranges that are searched; None: all.
+            trials: the total number of trials, including those of earlier sessions.
             name: name of the sweep and its folder; None: made from env and date.
-            metric: metric that is the score; None: the env's.
-            storage: URL (study.py) in place of the SQLite file of the folder.
+            metric: metric that is the score; None: the env's metric.
+            storage: URL (study.py) to use instead of the SQLite file in the folder.
 
         Raises:
             ConfigError, SceneError, MissingExtraError: bad input; no trial was run.
@@ -125,7 +125,7 @@ class Sweep:
             with Folder(self.folder) as opened:
                 opened.refuse_odd(SUMMARY_FILE, *PICTURES)
                 if opened.kind(STUDY_FILE) != "nothing":
-                    # SQLite itself would follow a link in that place.
+                    # SQLite itself would follow a link with this name.
                     os.close(opened.open(STUDY_FILE, os.O_RDWR))
                 opened.made(TRIALS).close()
         except OSError as error:
@@ -141,7 +141,7 @@ class Sweep:
             raise
 
     def _resume(self, plan: dict[str, Any] | None, config: TrainConfig | None) -> None:
-        """Take over the plan that is stored with the study, or store this one."""
+        """Use the plan that is stored with the study, or store this one."""
         from puffervec.train.run.rundir import config_from_tables
 
         stored = self._study.plan
@@ -168,7 +168,7 @@ class Sweep:
     # ------------------------------------------------------------------------------------- running
 
     def request_stop(self) -> None:
-        """End the current trial and the sweep. Safe in a signal handler."""
+        """End the current trial and the sweep. May be called in a signal handler."""
         self.stopped = True
         trainer = self._trainer
         if trainer is not None:
@@ -177,8 +177,8 @@ class Sweep:
     def run(self) -> dict[str, Any]:
         """Run trials until the total is reached or a stop is requested; write the summary.
 
-        While other processes run the last trials, wait: a process that dies leaves its trial to
-        this one.
+        While other processes run the last trials, this one waits, to repeat the trial of a process
+        that dies.
 
         Returns: the summary.
 
@@ -187,7 +187,7 @@ class Sweep:
         """
         waiting = False
         while not self.stopped:
-            # Two processes may have begun at the same moment, with other settings.
+            # Two processes may have begun at the same moment with different settings.
             _refuse_other(self.name, self._study.plan or {}, self.plan)
             outcome = self._study.run_next(self.trials, self.config.train.seed, self._objective)
             if outcome == "done":
@@ -243,7 +243,7 @@ class Sweep:
         with Trainer(config, folder=path) as trainer:
             self._trainer = trainer
             try:
-                if self.stopped:  # While the workers started.
+                if self.stopped:  # The stop was requested while the workers started.
                     trainer.request_stop()
                 metrics = trainer.train()
             finally:
@@ -262,7 +262,7 @@ class Sweep:
     # ------------------------------------------------------------------------------------- results
 
     def write_summary(self) -> dict[str, Any]:
-        """Write summary.json, and the pictures where at least two trials have a score.
+        """Write summary.json, and the pictures if at least two trials have a score.
 
         Returns: the summary.
         """
@@ -338,7 +338,7 @@ def _make_plan(
     )
     config = config.merged({"log": {"folder": str(LogSection().folder)}})  # Machines differ in it.
     config.check()
-    env_spec(config)  # Raises where the env cannot be made.
+    env_spec(config)  # Raises if the env cannot be made.
     if config.creator is not None:
         raise ConfigError(
             f"{config.target} cannot be found by name, so a sweep of it could not be resumed: use "
@@ -402,7 +402,7 @@ def draw_pareto(ended: Sequence[Any], front: Sequence[Any], metric: str, title: 
     Failed trials are only counted, because their cost is unknown.
 
     Args:
-        ended: Optuna's trials with values (score, seconds), None where they failed.
+        ended: Optuna's trials with values (score, seconds), or None for failed ones.
         front: the trials on the Pareto front.
         metric: label of the scores.
         title: title of the figure.
@@ -473,7 +473,7 @@ def draw_parallel(ended: Sequence[Any], space: Space, metric: str, title: str) -
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
-    """Return the minimum and the maximum, moved a little apart where they are equal."""
+    """Return the minimum and the maximum, moved a little apart if they are equal."""
     low, high = min(values), max(values)
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 

@@ -8,8 +8,8 @@
 
 The study must know which process runs which trial, or a dead process would keep its trial for
 ever. With a file, the process that runs trial N holds a lock on byte N + 1 of FILE.running, which
-the kernel releases when the process ends in any way. With a server, Optuna's heartbeats tell. Byte
-0 is locked while a trial is assigned.
+the kernel releases when the process ends in any way; byte 0 is locked while a trial is assigned.
+With a server, Optuna's heartbeats show which trials are running.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.system.folder import describe_error, folder_of
 
 SQLITE, JOURNAL = "sqlite:///", "journal:///"
-BEAT_S, LOST_S = 30, 120  # Between two heartbeats, and until a trial without any counts as lost.
-REASON = "reason"  # Of a failure, stored with the trial; trials that were stopped have none.
-WHERE = "where"  # HOST:FOLDER of the trial's run.
+BEAT_S, LOST_S = 30, 120  # Time between heartbeats; time without one until a trial counts as lost.
+REASON = "reason"  # Key of a failure's reason, stored with the trial; stopped trials have none.
+WHERE = "where"  # Key of HOST:FOLDER of the trial's run.
 
 Objective = Callable[[Any], tuple[float, float]]
 
@@ -41,7 +41,7 @@ class SweepError(PuffervecError):
 
 
 class TrialStopped(Exception):
-    """Raised in an objective: the trial was cut off and has to be assigned again."""
+    """Raised in an objective: the trial was interrupted and has to be assigned again."""
 
 
 class TrialFailed(Exception):
@@ -90,12 +90,12 @@ class Study:
 
     @property
     def plan(self) -> Any:
-        """The settings of the sweep as JSON values; None where no sweep has begun."""
+        """The settings of the sweep as JSON values; None if no sweep has begun."""
         with self._usable():
             return self._study.user_attrs.get("plan")
 
     def begin(self, plan: dict[str, Any]) -> None:
-        """Store the plan. Raises: ConfigError where the study has trials of another program."""
+        """Store the plan. Raises: ConfigError: the study has trials of another program."""
         if self._study.trials:
             raise ConfigError(
                 f"the study {self._study.study_name} in {self.url} is not a sweep of puffer-train: "
@@ -124,7 +124,7 @@ class Study:
             return list(self._study.trials)
 
     def ended(self) -> list[Any]:
-        """Return the records of the trials that ended by themselves, in order."""
+        """Return the records of the trials that have ended and were not stopped, in order."""
         return _ended(self.trials)
 
     def running(self) -> list[Any]:
@@ -139,7 +139,7 @@ class Study:
     def run_next(
         self, most: int, seed: int, objective: Objective
     ) -> Literal["ran", "wait", "done"]:
-        """Run one trial if one is left to run.
+        """Run one trial, if there is one left.
 
         Args:
             most: total number of trials of the study.
@@ -147,7 +147,8 @@ class Study:
             objective: called with the trial; returns (score, seconds) or raises TrialFailed or
                 TrialStopped.
 
-        Returns: "ran"; "wait": other processes run the rest; "done": all have ended.
+        Returns: "ran": this process ran one; "wait": other processes run the rest; "done": all have
+        ended.
 
         Raises:
             SweepError: the storage is gone.
@@ -160,7 +161,7 @@ class Study:
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
-        """Raise SweepError where the storage fails."""
+        """Raise SweepError if the storage fails in the block."""
         try:
             yield
         except PuffervecError:
@@ -185,8 +186,8 @@ class Study:
             return "done"
         if len(ended) + len(running) >= most:
             return "wait"
-        # A single process draws the same values in each session. Processes with a server would
-        # draw the same values simultaneously.
+        # With a file the draws are reproducible. Processes with a server must not have the same
+        # seed, since they would draw the same values simultaneously.
         own = seed + len(trials) if self._locks is not None else None
         self._study.sampler = optuna.samplers.TPESampler(seed=own)
         assigned: list[Any] = []
@@ -197,7 +198,7 @@ class Study:
                 self._locks.take(trial.number)
                 self._held = trial.number
                 self._locks.unlock_assignment()
-            # Another process may have been assigned the last one too.
+            # Another process may have been assigned the last trial at the same time.
             elif len(_ended(self.trials)) + len(_running(self.trials)) > most:
                 raise TrialStopped
             return objective(trial)
@@ -215,7 +216,7 @@ class Study:
             ValueError,
             AssertionError,
         ):  # The type depends on Optuna's version.
-            # The trial may have been taken for lost meanwhile, and assigned to another process.
+            # Another process may have considered the trial lost meanwhile, and run it again.
             if self._locks is not None or not any(
                 trial.state == optuna.trial.TrialState.FAIL for trial in self._records(assigned)
             ):
@@ -238,7 +239,8 @@ class Study:
         free = [
             trial for trial in _running(self.trials) if not self._locks.is_running(trial.number)
         ]
-        # A process records the end of its trial before it releases the lock, so look again.
+        # A process records the end of its trial before it releases the lock, so the trial may have
+        # ended since: read the records again.
         for trial in _running(self._records(free)):
             self._study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
             _requeue(self._study, trial)
@@ -313,7 +315,7 @@ class _Locks:
 
 
 def check_storage(storage: str) -> None:
-    """Raise ConfigError unless it is a file in a folder that exists, or the URL of a server."""
+    """Raise ConfigError unless `storage` is a file in an existing folder, or a server's URL."""
     file = file_of(storage)
     if file is not None:
         if not file.name or not file.absolute().parent.is_dir():
@@ -360,7 +362,7 @@ def _backend(storage: str, file: Path | None) -> Any:
     if storage.startswith(JOURNAL):
         assert file is not None
         with folder_of(file) as (folder, name):
-            # Optuna itself would follow a link in that place.
+            # Optuna itself would follow a link with this name.
             os.close(folder.open(name, os.O_RDWR | os.O_CREAT))
         return JournalStorage(JournalFileBackend(str(file)))
     if file is not None:
@@ -377,15 +379,15 @@ def _backend(storage: str, file: Path | None) -> Any:
 
 
 def _retry_create(create: Callable[[], Any]) -> Any:
-    """Create something in a database; retry where others create the same tables simultaneously."""
+    """Call `create`; retry if another process creates the same tables simultaneously."""
     from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
     for _ in range(2):
         try:
             return create()
         except (IntegrityError, OperationalError, ProgrammingError) as error:
-            # MySQL raises OperationalError for a table that exists, and all databases raise it for
-            # a server that does not answer.
+            # MySQL raises OperationalError for a table that exists, and all databases raise it if
+            # the server does not answer.
             if isinstance(error, OperationalError) and "already exists" not in str(error):
                 raise
             time.sleep(0.5 + random.random())
@@ -407,7 +409,7 @@ def _running(trials: list[Any]) -> list[Any]:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of an error, or which driver to install where one is missing."""
+    """Return the first line of an error, or which driver to install if one is missing."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ModuleNotFoundError):

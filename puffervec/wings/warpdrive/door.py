@@ -6,10 +6,10 @@
                       (Training.warpdrive)
     trainer           num_envs; horizon = train_batch_size / num_envs; total_timesteps from
                       num_episodes
-    policy.NAME       one policy: all agents; several: [policies.NAME] for the agents of type NAME
+    policy.NAME       one policy: for all agents; several: [policies.NAME] for agents of type NAME
     saving, sampler   not converted
 
-A missing key has WarpDrive's default. Keys that are not converted are listed with the reason.
+A missing key gets WarpDrive's default. Keys that are not converted are listed with the reason.
 docs/from-warpdrive.md has the table. Imports no torch.
 """
 
@@ -29,9 +29,9 @@ from puffervec.train.config.flags import check_integers, from_text
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.tables import convert, format_value, suggest
 
-MOST_BYTES = 1 << 16  # WarpDrive's own files have about 2,500.
+MOST_BYTES = 1 << 16  # Limit for a file; WarpDrive's own files have about 2,500 bytes.
 MOST_DEPTH = 16
-UNCLIPPED = 1e9  # max_grad_norm where gradients are not clipped.
+UNCLIPPED = 1e9  # max_grad_norm if gradients are not clipped.
 BLOCKS = ("env", "trainer", "policy", "saving", "sampler")
 TRAINER = {"num_envs": 10, "num_episodes": 10_000, "train_batch_size": 10_000}
 POLICY: dict[str, Any] = {
@@ -81,29 +81,29 @@ class Converted:
 
 
 class _Reader:
-    """Takes keys out of the blocks of a file; keys that are left are listed as ignored."""
+    """Removes keys from the blocks of a file; keys that remain are listed as ignored."""
 
     def __init__(self, blocks: Mapping[str, Any]) -> None:
         self.ignored: dict[str, list[str]] = {}  # Keys by reason.
         self._blocks = blocks
 
     def table(self, key: str, within: Any = None) -> dict[str, Any]:
-        """Return a copy of a block, {} where it is missing. Raises: ConfigError: not a table."""
+        """Return a copy of a block, {} if it is missing. Raises: ConfigError: it is no table."""
         table = (self._blocks if within is None else within).get(key.rpartition(".")[2])
         if table is not None and not isinstance(table, dict):
             raise ConfigError(f"{key} is {format_value(table)}: must be a table of keys")
         return {str(name): value for name, value in (table or {}).items()}
 
     def ignore(self, key: str, reason: str) -> None:
-        """Note a key that is left out."""
+        """Record a key that is ignored, with the reason."""
         keys = self.ignored.setdefault(reason, [])
         keys += [key] if key not in keys else []
 
     def rest(self, block: str, table: Mapping[str, Any], kind: str | None = None) -> None:
-        """Note the keys that are left of a block. kind: their block's name in IGNORED."""
+        """Record the keys that remain of a block. kind: the block's name in IGNORED."""
         for key, value in table.items():
             reason = IGNORED.get(f"{kind or block}.{key}", UNKNOWN)
-            # A value that is off or empty would mean nothing to WarpDrive either.
+            # A value that is off or empty would have no effect in WarpDrive either.
             if reason == UNKNOWN or value not in (None, "", False):
                 self.ignore(f"{block}.{key}", reason)
 
@@ -120,7 +120,7 @@ def read(path: Path, named: str | None = None) -> Converted:
         named: the env to train in; None: the one that the file's `name` means.
 
     Raises:
-        ConfigError: names the file and the error.
+        ConfigError: the file cannot be used; the message names it and the error.
         MissingExtraError: PyYAML is not installed.
     """
     blocks = _load(path)
@@ -148,7 +148,7 @@ def _load(path: Path) -> dict[str, Any]:
     except ConfigError as error:
         raise ConfigError(f"--warpdrive {path}: {error}") from error
     except Exception as error:
-        # PyYAML raises KeyError, IndexError and others where a value does not fit its tag.
+        # PyYAML raises KeyError, IndexError and others if a value does not fit its tag.
         raise ConfigError(
             f"--warpdrive {path}: not YAML: {' '.join(str(error).split())}"
         ) from error
@@ -199,7 +199,7 @@ def _convert(blocks: dict[str, Any], named: str | None, file: str) -> Converted:
             settings[key] = _in_agent_steps(settings[key], agents)
     first = policies[trained[0]]
     if algorithms.get(first["algorithm"]).section.usual_minibatches > 1:
-        # WarpDrive learns from a batch as a whole.
+        # WarpDrive uses the whole batch as one minibatch.
         train["minibatch_size"] = num_envs * spec.agents * train["horizon"]
     config = config.merged(_tables(policies, first, train, num_envs))
     reader.rest("trainer", trainer)
@@ -233,7 +233,7 @@ def _find_env(name: Any, named: str | None) -> tuple[str, Mapping[str, Any]]:
 def _set_env(
     reader: _Reader, meant: tuple[str, Mapping[str, Any]], settings: dict[str, Any]
 ) -> TrainConfig:
-    """Return the config of an env with those settings of the file that the env has."""
+    """Return the config of an env, with those of the file's settings that the env has."""
     config = TrainConfig.of(meant[0])
     known = (
         set(settings) if config.python else {field.name for field in dataclasses.fields(config.env)}
@@ -246,7 +246,7 @@ def _set_env(
 
 
 def _policies(reader: _Reader, trainer: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the settings of each policy in our names."""
+    """Return the settings of each policy under puffervec's names."""
     blocks = reader.table("policy")
     if not blocks:
         raise ConfigError("policy is missing or empty: give one block per policy")
@@ -283,7 +283,7 @@ def _policy(reader: _Reader, name: str, block: dict[str, Any]) -> dict[str, Any]
         "normalize_advantage": convert(
             values["normalize_advantage"], bool, f"{where}.normalize_advantage"
         ),
-        # WarpDrive's value loss is the mean square error, ours half of that.
+        # WarpDrive's value loss is the mean square error, puffervec's is half of that.
         "value_coef": 2 * _number(values["vf_loss_coeff"], f"{where}.vf_loss_coeff"),
         "gamma": _number(values["gamma"], f"{where}.gamma"),
         "lr": _schedule(values["lr"], f"{where}.lr"),
@@ -305,7 +305,7 @@ def _agents(spec: EnvSpec, policies: Mapping[str, Any], trained: list[str]) -> i
     """Return how many agents of an env learn.
 
     Raises:
-        ConfigError: a policy's name is not a type of agents.
+        ConfigError: a policy's name is not a type of agent.
     """
     if len(policies) == 1:
         return spec.agents
@@ -326,7 +326,7 @@ def _tables(
     train: Mapping[str, Any],
     num_envs: int,
 ) -> dict[str, dict[str, Any]]:
-    """Return the tables of our config.
+    """Return the tables of puffervec's config.
 
     The settings of the first policy that learns apply to all; other policies store only their
     differences from it.
@@ -372,7 +372,7 @@ def _schedule(value: Any, key: str) -> schedules.Schedule:
 
 
 def _number(value: Any, key: str) -> float:
-    """Return a number, also one that YAML takes for text, such as 1e-3."""
+    """Return a number, even if YAML reads it as text, such as 1e-3."""
     number = _schedule(value, key)
     if isinstance(number, tuple):
         raise ConfigError(f"{key} is {format_value(value)}: must be one number, not a schedule")

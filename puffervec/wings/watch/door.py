@@ -39,7 +39,7 @@ def options(parser: Parser) -> None:
 
 
 def resolve(target: str, runs: Path) -> Path:
-    """Return the folder to follow: for `latest` the run in `runs` that was started or resumed last.
+    """Return the folder to follow; "latest" is the run in `runs` that was started or resumed last.
 
     Raises:
         ConfigError: there is no such run.

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The queue of evaluations and replays that the page shows, each run by a command as a process.
+"""The queue of evaluations and replays that the page shows; each runs in a process of its own.
 
     puffer-train eval CHECKPOINT --json FILE, puffer-train render CHECKPOINT --out FILE.html
 
-They read the run's newest checkpoint and write into a temporary folder, one at a time and with one
-torch thread. Jobs that a person asked for come first, at a niceness that gets a share of a core
-next to a training run. Automatic replays of new checkpoints (`AutoReplay`) use only idle
-resources; they are ended when a person asks for something, and start again after it.
+These commands read the run's newest checkpoint and write into a temporary folder, one at a time and
+with one torch thread. Jobs that a person requested come first, at a niceness that gets a share of a
+core next to a training run. Automatic replays of new checkpoints (`AutoReplay`) use only idle
+resources; they are ended when a person requests a job, and start again after it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from puffervec.system.background import (
 from puffervec.train.metrics.tables import PROGRESS
 from puffervec.viewing.web.board import CHECKPOINTS, Run, newest_checkpoint
 
-MOST_WAITING = 8  # jobs that a person asked for
-MOST_AUTO_REPLAYS = 2  # kept of a run
-# The next automatic replay waits this many times as long where the last one failed.
+MOST_WAITING = 8  # largest number of waiting jobs that a person requested
+MOST_AUTO_REPLAYS = 2  # automatic replays that are kept per run
+# The next automatic replay waits this many times as long if the last one failed.
 FAILED_WAITS = 10
-MOST_TRIES = 3  # of a job whose checkpoint the run has removed before it was read
-# Next to a process of niceness 0 on the same core: a quarter of it, and a seventieth.
+MOST_TRIES = 3  # tries of a job whose checkpoint the run has removed before it was read
+# A job gets a quarter or a seventieth of a core that it shares with a process of niceness 0.
 ASKED_NICE, AUTO_NICE = 5, IDLE_NICE
-MOST_ERROR_CHARS = 4000  # of the output of a failed job
+MOST_ERROR_CHARS = 4000  # characters that are kept of the output of a failed job
 _PROGRESS = re.compile(rf"{PROGRESS} (\w+) ([01]\.\d+)")
 
 
@@ -53,12 +53,12 @@ class Job:
         run: number of the run.
         kind: "eval" or "replay".
         part: part of the evaluation; "" for the default.
-        checkpoint: the newest checkpoint at the time of the request; later, when work began.
+        checkpoint: the newest checkpoint: when the job was requested, then when its work began.
         path: folder of the run.
-        out: the file that it writes.
-        automatic: whether it was queued without a request.
+        out: the file that the job writes.
+        automatic: whether the job was queued without a person's request.
         state: waiting, working, done or failed.
-        error: why it failed.
+        error: why the job failed.
         phase, share: the current phase of the work, and the share of it that is done, in [0, 1].
         begun: when work began, in seconds.
     """
@@ -84,7 +84,7 @@ class Job:
 
     @property
     def nice(self) -> int:
-        """Niceness of its process."""
+        """Niceness of the job's process."""
         return AUTO_NICE if self.automatic else ASKED_NICE
 
     def to_json(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Jobs:
 
         Args:
             folder: folder for the files that jobs write.
-            flags: more flags for `eval` and `render`.
+            flags: additional flags for `eval` and `render`.
         """
         self.folder, self.flags = folder, list(flags)
         self.jobs: list[Job] = []
@@ -158,9 +158,9 @@ class Jobs:
         job.out.unlink(missing_ok=True)
 
     def _preempt(self) -> None:
-        """End an automatic job that works, which then waits again.
+        """End a running automatic job, which then waits again.
 
-        A process cannot lower its niceness, so it cannot simply continue.
+        A process cannot lower its niceness, so the job cannot simply continue with a better one.
         """
         if any(job.state == "working" and job.automatic for job in self.jobs):
             self._preempted = True
@@ -168,7 +168,7 @@ class Jobs:
                 _kill(self._process)
 
     async def work(self) -> None:
-        """Run jobs until cancelled; then end the one that works."""
+        """Run jobs until cancelled; then end the one that is running."""
         while True:
             await self._wake.wait()
             waiting = self.queue()
@@ -178,7 +178,7 @@ class Jobs:
                 self._wake.clear()
 
     async def _do(self, job: Job) -> None:
-        """Run a job; try again where the run has removed its checkpoint before it was read."""
+        """Run a job; try again if the run has removed its checkpoint before it was read."""
         job.state, job.error = "working", ""
         for _ in range(MOST_TRIES):
             job.checkpoint = newest_checkpoint(job.path) or job.checkpoint
@@ -191,7 +191,7 @@ class Jobs:
                 job.state, job.error = "done", ""
                 return
             job.error = job.error or f"it ended with code {code}"
-            # A job with a phase has read its checkpoint; that it is gone now is not the reason.
+            # A job with a phase has read its checkpoint, so a missing one is not why it failed.
             if job.phase or (job.path / CHECKPOINTS / job.checkpoint).is_dir():
                 break
         job.state = "failed"
@@ -210,7 +210,7 @@ class Jobs:
         )
         set_session_nice(process.pid, job.nice)
         job.error = ""
-        if self._preempted:  # While the process was being made.
+        if self._preempted:  # The job was preempted while its process was being made.
             _kill(process)
         try:
             assert process.stderr is not None
@@ -246,7 +246,7 @@ async def _line(stream: asyncio.StreamReader) -> bytes:
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
-    """End a process and all that it started, which form a session."""
+    """End a process and all processes that it started, which form a session."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -257,13 +257,13 @@ class AutoReplay:
     def __init__(
         self, jobs: Jobs, every_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Make one without runs.
+        """Start without any run.
 
         Args:
             jobs: the queue.
-            every_s: from the end of one replay of a run to the begin of its next; 0: no automatic
-                replays.
-            clock: in seconds.
+            every_s: seconds between the end of one replay of a run and the start of its next; 0: no
+                automatic replays.
+            clock: returns the time in seconds.
         """
         self._jobs, self._every_s, self._clock = jobs, every_s, clock
         self._due: dict[int, float] = {}
@@ -279,8 +279,8 @@ class AutoReplay:
             self._due[number] = self._clock() + self._every_s
         if not self._every_s or any(job.open for job in self._jobs.jobs):
             return
-        # An env that cannot be drawn would fail each time; an accidental failure succeeds with the
-        # next checkpoint.
+        # For an env that cannot be drawn every replay would fail; after an accidental failure the
+        # replay of the next checkpoint succeeds.
         failed = bool(mine) and mine[-1].automatic and mine[-1].state == "failed"
         if self._clock() < self._due.get(number, 0.0) + (FAILED_WAITS - 1) * self._every_s * failed:
             return
@@ -296,8 +296,8 @@ def command_of(
     checkpoint: Path, kind: str, part: str, out: Path, flags: Sequence[str]
 ) -> list[str]:
     """Return the command of a job."""
-    # A path, so that a run with the name of an env is taken for a run. -P keeps Python from
-    # importing from the current folder.
+    # The checkpoint is passed as a path, so that a run with the name of an env is recognized as a
+    # run. -P keeps Python from importing from the current folder.
     command = [
         sys.executable,
         "-P",
