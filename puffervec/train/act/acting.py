@@ -245,7 +245,7 @@ class PolicyActor:
 
 
 class Sides:
-    """An actor in which others act for some policies' rows (`puffer-train eval --opponent`)."""
+    """An actor that lets others act for some policies' rows (`puffer-train eval --opponent`)."""
 
     def __init__(
         self, actor: Actor, others: Mapping[str, Actor], rows: Mapping[str, PolicyRows]

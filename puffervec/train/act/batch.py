@@ -59,7 +59,7 @@ def read_batch(group: GroupSpec, observations: Any) -> Batch:
     """Return observations of one group as rows.
 
     Raises:
-        SpaceMismatchError: They do not fit; the message names what is expected.
+        SpaceMismatchError: The observations do not fit; the message names what is expected.
     """
     observations = map_leaves(observations, _as_array)
     observation_plan = group.observation_plan
@@ -181,7 +181,7 @@ def flags(name: str, values: Any, batch: Batch) -> np.ndarray:
     """Return `done` or `reset` as (count,) bool; all False for None.
 
     Raises:
-        ConfigError: They have another shape or dtype.
+        ConfigError: The values have a wrong shape or dtype.
     """
     if values is None:
         return np.zeros(batch.count, np.bool_)
@@ -202,7 +202,7 @@ def read_masks(group: GroupSpec, masks: Any, batch: Batch) -> np.ndarray | None:
     """Return action masks as (count, choices) bool, None for a policy without them.
 
     Raises:
-        ConfigError: They are missing, not expected, or have another shape or dtype.
+        ConfigError: The masks are missing, not expected, or have a wrong shape or dtype.
     """
     size = group.action_mask_size
     if masks is None and not size:

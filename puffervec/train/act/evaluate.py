@@ -42,14 +42,14 @@ MEANINGS = {
     "return": "sum of the rewards of an episode",
     "length": "steps of an episode",
 }
-MOST_STEPS = 100_000  # Steps until an env ends an episode; some never do.
+MOST_STEPS = 100_000  # Steps within which an env must end an episode; some never end one.
 
 
 @dataclasses.dataclass(frozen=True)
 class TypeRates:
     """Return and length of one agent type.
 
-    Each is a mean and half the width of its 95 % interval, NaN if there is none.
+    Each is (mean, half the width of its 95 % interval); the latter is NaN without an interval.
 
     Attributes:
         agent_type: Number of the type; in a Python env the agent's index in `possible_agents`.

@@ -90,8 +90,8 @@ class LoadedPolicy:
 
         Args:
             rows: (n,) bool or row numbers, or names of agents. None, or a vector env, stands for
-                all rows and clears their number; with a vector env this is the `reset` of an
-                evaluation's actor.
+                all rows, and then the number of rows may change; with a vector env this is the
+                `reset` of an evaluation's actor.
 
         Raises:
             ConfigError: Only some rows, but there are several policies.
@@ -133,7 +133,7 @@ class LoadedPolicy:
                 policy (named after its row group, or in `policy.map`), for all or some of them.
             vec: The vector env of `puffervec.make` that the observations were just received from.
                 Ends of episodes, absent agents and action masks are then read from it, with any
-                number of buffers; leave the next three out.
+                number of buffers; leave `done`, `reset` and `action_mask` out.
             done: (n,) bool, or one for a single observation: the episode ended with this
                 observation, or the agent is absent. Its action is 0, and its state is cleared
                 before its next observation. For vector envs with next-step autoreset: terminations
@@ -153,10 +153,10 @@ class LoadedPolicy:
             there are several (with `vec`: by row group). Arrays are new.
 
         Raises:
-            SpaceMismatchError: A ConfigError: observations have another structure, shape or dtype;
-                the message names the expected one.
-            ConfigError: Flags or masks have another shape, the number of rows differs from that of
-                a policy with memory, or `vec` is of another env.
+            SpaceMismatchError: (a ConfigError) The observations have a wrong structure, shape or
+                dtype; the message names the expected one.
+            ConfigError: Flags or masks have a wrong shape, the number of rows differs from the one
+                that a policy with memory remembers, or `vec` is of another env.
         """
         self._actor.deterministic = deterministic
         if vec is not None:
@@ -279,8 +279,8 @@ def load_policy(
             {"scenes": FOLDER}. The training data is not read and may be gone.
 
     Raises:
-        CheckpointError, ConfigError: There is no whole checkpoint, it does not fit, or it names
-            code that the arguments do not.
+        CheckpointError, ConfigError: There is no complete checkpoint, it does not fit, or it names
+            code that the arguments do not name.
     """
     where = choose_device(device)
     trusted = tuple(name for name in (env, policy) if isinstance(name, str))

@@ -96,7 +96,8 @@ class OwnPictures:
         """Play the episode and yield a picture for each of its moments.
 
         Args:
-            size: Size of a picture in pixels; None for the env's own plus a title.
+            size: Size of a picture in pixels; None for the size of the env's own pictures plus a
+                title.
         """
         vec = self._vec
         self._actor.reset(vec)

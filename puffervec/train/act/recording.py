@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Run episodes and record what a drawing needs: the states of one, and the numbers of all.
+"""Run episodes and record what a drawing needs: the states of one env, and the numbers of all.
 
 Runs in the learner.
 """

@@ -56,8 +56,8 @@ class Ahead:
         self._thread = ThreadPoolExecutor(1, "puffervec-ahead")
         self._pending: Future[bool] | None = None
         self._cancelled = False
-        # The thread's work between the turns. On the learner's stream, a rollout would wait for the
-        # concurrent update.
+        # For the thread's work between the turns: on the learner's stream, a rollout would wait for
+        # the concurrent update.
         self.stream = stream_of(rollout.device)
 
     def collect(self, stop: Callable[[], bool]) -> bool:
@@ -91,7 +91,7 @@ class Ahead:
         self._pending = self._thread.submit(self._collect)
 
     def _collect(self) -> bool:
-        # To the end even if the run is to stop: a partial rollout could not be continued.
+        # This runs to the end even if the run is to stop: a partial rollout cannot be continued.
         with one_torch_thread(), self.stream.active():
             return self.rollout.collect(lambda: self._cancelled)
 
@@ -109,7 +109,7 @@ class Ahead:
         return self.ready
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the rollout that is ready with its episode records; {} if none is."""
+        """Return the ready rollout and its episode records, by name; {} if none is ready."""
         tensors: dict[str, Tensor] = {}
         for name, slot in self._learning() if self.ready else ():
             tensors |= {f"{name}/{key}": tensor for key, tensor in slot.storage.tensors().items()}

@@ -30,8 +30,8 @@ from puffervec.train.policies.distributions import draw_noise, sample
 from puffervec.train.policies.leaves import Observations, as_signed
 from puffervec.train.policies.protocol import forward
 
-# How to wait for the actions, like the slab's own waits. A look costs about a microsecond and most
-# turns end within some tens of them, so polling without a pause comes first; then the core is
+# How to wait for the actions, as the slab's own waits do. A look costs about a microsecond and most
+# turns end within some tens of looks, so polling without a pause comes first; then the core is
 # offered to workers that want it; a sleep comes last, since the kernel's timer slack makes any
 # sleep at least 50 us long.
 LOOKS, YIELDS = 100, 200
@@ -54,7 +54,7 @@ class DeviceTurn(Turn):
         Args:
             half: See `Turn`; the rows are in staging.
             block: The half's bytes in the slab.
-            staging: Equally many bytes on the device.
+            staging: A buffer of the same size on the device.
         """
         super().__init__(*half)
         self.block, self.staging = block, staging
@@ -79,7 +79,7 @@ class DeviceTurn(Turn):
         return stream
 
     def acting(self, slot: Slot) -> Any:
-        """See Turn. Halves overlap, so each has its own."""
+        """See Turn. Halves overlap, so each wraps the policy separately."""
         return slot.wrap(slot.policy)
 
     # ---- recorded by a graph ---------------------------------------------------------------------

@@ -21,9 +21,9 @@ from puffervec.train.metrics import keys
 from puffervec.train.metrics.keys import ENV
 
 LEAST_EPISODES = 100  # A mean of fewer says little.
-# In rollouts. A place in which no episode has ended for longer no longer exists in its env.
+# In rollouts. A place (env and slot) in which no episode has ended for longer is dropped.
 OLDEST = 50
-MOST_SLOTS = 2**20  # Slots of an env, in the numbers of places.
+MOST_SLOTS = 2**20  # More than the slots of an env: a place has the number env * MOST_SLOTS + slot.
 
 
 class EpisodeWindow:
@@ -266,8 +266,8 @@ class ReturnScale:
     square because the standard deviation is 0 if all returns are equal.
     """
 
-    # Minimum share of a new rollout, so that the scale follows the growing returns of a policy that
-    # learns.
+    # Minimum weight of a new rollout in the mean, so that the scale follows the growing returns of
+    # a policy that learns.
     SLOWEST = 0.01
 
     def __init__(self, rows: int, gamma: float) -> None:
@@ -306,7 +306,7 @@ class ReturnScale:
 
     @property
     def factor(self) -> float:
-        """Return the factor for rewards; 1 before there are any."""
+        """Return the factor for rewards; 1 before there are any returns."""
         return 1 / math.sqrt(self.mean_square) if self.mean_square > 1e-12 else 1.0
 
 
@@ -329,7 +329,7 @@ class EpisodeNumbers:
 
         Args:
             ended: (envs,) bool, envs whose episode ends with this step.
-            counted: (envs,) bool, envs that count.
+            counted: (envs,) bool, envs whose ended episode counts.
         """
         for path, (values, present) in numeric.items():
             sums = self._sums.setdefault(path, np.zeros((2, self._envs)))
@@ -342,7 +342,7 @@ class EpisodeNumbers:
             sums[:, ended] = 0.0
 
     def of(self, agents: Sequence[str], agent: int) -> dict[str, tuple[float, float]]:
-        """Return the mean and half the width of its 95 % interval by name, of env and one agent.
+        """Return (mean, half the width of its 95 % interval) by name, for the env and one agent.
 
         Args:
             agents: Names under which a parallel env reports.
@@ -359,8 +359,8 @@ class EpisodeNumbers:
 class InfoMeans:
     """Means over the latest numbers in the infos, for the log.
 
-    An env may report at each step or only at the end of an episode. Each mean covers the fewest
-    latest rollouts that have `LATEST` values together.
+    An env may report at each step or only at the end of an episode. Each mean covers as many of the
+    latest rollouts as are needed for `LATEST` values.
     """
 
     LATEST = 100

@@ -3,7 +3,7 @@
 """Read from the envs what their expert has just played (puffervec/contract/experts.py).
 
 A rollout receives the rows that a step led to and only then knows the step's actions, so it writes
-them into the storages' step before (`Turn.put_played`). Runs in the learner.
+them into the previous step of the storages (`Turn.put_played`). Runs in the learner.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ExpertReader:
         self._vec, self._experts = vec, experts
 
     def read(self, half: int) -> tuple[Tensor, Tensor]:
-        """Return what led to the current rows of a half, which must have no turn under way.
+        """Return the actions that led to a half's current rows; it must have no turn under way.
 
         Blocks for a round trip to a worker per env.
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Run the loop between the vec env and the policies, which fills a rollout. Path stop 6.
+"""Run the loop between the vec env and the policies, which fills a rollout.
+
+This is stop 6 of an observation's path from env to policy.
 
     recv(A) | A's rows into storage[t] | policy on A | actions into A's slab | send(A) | recv(B) ...
 
@@ -28,7 +30,7 @@ from puffervec.train.device.device import ThreadPool, in_pieces
 
 @dataclasses.dataclass
 class Times:
-    """Seconds spent, summed until read; together they are the time of `collect`."""
+    """Seconds spent so far; together they are the time of `collect`."""
 
     env: float = 0.0
     copy: float = 0.0
@@ -52,12 +54,12 @@ class Rollout:
         """Prepare the turns of all halves.
 
         Args:
-            vec: From `puffervec.make`.
-            slots: By policy name.
-            bf16: Run hidden layers in bf16.
+            vec: A vector env of `puffervec.make`.
+            slots: The slots, by policy name.
+            bf16: Whether to run hidden layers in bf16.
             generator: Draws the actions.
             pool: Works on the rows of a half.
-            device_turns: Work as on CUDA; None for every device but a CPU.
+            device_turns: Whether to work as on CUDA; None: on every device but a CPU.
             experts: Reads the actions that the envs play in place of those that are drawn.
         """
         self.vec, self.slots, self.device, self.bf16 = vec, slots, device, bf16
@@ -76,7 +78,7 @@ class Rollout:
             for n, s in slots.items()
             if s.group.observation_plan is not None
         }
-        # The storages hold a whole rollout, whose last step is the first of the next one.
+        # Whether the storages hold a whole rollout, whose last step is the first of the next one.
         self.full = False
 
     def _make_turn(self, index: int) -> Turn:
@@ -96,7 +98,7 @@ class Rollout:
         )
 
     def collect(self, stop: Callable[[], bool] = lambda: False) -> bool:
-        """Fill steps 0 to T of all storages; after the first call, step 0 is the last step before.
+        """Fill steps 0 to T of all storages; if the previous rollout is complete, 0 is its step T.
 
         Blocks until the workers have simulated T steps.
 
@@ -162,8 +164,8 @@ class Rollout:
     def _advance(self, step: int) -> None:
         """Receive the next half, act on it and send the actions.
 
-        Those of the last step wait for the next rollout, so that no turn is open while the policies
-        are updated or saved.
+        The actions of the last step are sent when the next rollout begins, so that no turn is under
+        way while the policies are updated or saved.
         """
         begin = time.perf_counter()
         *_, infos, _, _ = self.vec.recv()

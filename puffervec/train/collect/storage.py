@@ -33,8 +33,8 @@ FLAGS = ("rewards", "terminals", "truncations", "masks", "action_masks")
 class Storage:
     """The rollout of one policy's rows, for the update.
 
-    A policy that does not learn on a CPU (`whole` False) has T+1 steps only of rewards and flags;
-    all steps of the other arrays are the latest one, in the same memory.
+    If the policy does not learn and runs on a CPU (`whole` False), only rewards and flags have T+1
+    separate steps. Of the other arrays only the latest step exists, and all steps alias it.
 
     Attributes:
         obs: (T+1, R, ...) by key: each field, or whole rows (T+1, R, width) under ROW.
@@ -60,9 +60,9 @@ class Storage:
 
         Args:
             rows: R, over all halves.
-            obs_dtype: For float observations of C envs; None keeps the env's.
+            obs_dtype: Dtype of float32 observations of C envs; None keeps float32.
             joint: See `ActionSpec.of`.
-            whole: See above.
+            whole: Whether all arrays have T+1 separate steps, see the class.
         """
         self.spec = ActionSpec.of(group, joint)
         self.action_map = ActionMap(self.spec, device, TORCH_DTYPES[group.action_dtype])

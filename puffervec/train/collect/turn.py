@@ -55,11 +55,11 @@ class Turn:
 
         Args:
             index: Index of the half.
-            groups: Its rows, by group.
-            slots: By policy.
-            columns: Its columns in the storages, by policy.
+            groups: The half's rows, by group.
+            slots: The slots, by policy.
+            columns: The half's columns in the storages, by policy.
             generator: Draws the actions; None for the device's default generator.
-            bf16: Run hidden layers in bf16.
+            bf16: Whether to run hidden layers in bf16.
         """
         self.index, self.groups, self.slots, self.columns = index, groups, slots, columns
         self.generator, self.bf16 = generator, bf16
@@ -76,7 +76,7 @@ class Turn:
         self.policies = {name: self.acting(slot) for name, slot in slots.items()}
 
     def acting(self, slot: Slot) -> Any:
-        """Return what is called for a slot's policy; halves that alternate share its plans."""
+        """Return what to call for a slot's policy; halves that alternate share one wrapper."""
         return slot.acting
 
     def _indices(self, slot: Slot, count: int) -> Tensor | None:
@@ -98,7 +98,7 @@ class Turn:
         )
 
     def begin(self, step: int) -> None:
-        """Set the storages' step of the next turn."""
+        """Set the step of the storages that the next turn writes."""
         raise NotImplementedError
 
     def save_states(self, step: int, horizon: int) -> None:
@@ -187,7 +187,7 @@ class HostTurn(Turn):
         """See Turn. The policies run here."""
         for slot in self.slots.values():
             self._act(slot)
-            if self.step < slot.storage.horizon:  # `resend` writes those of the last step.
+            if self.step < slot.storage.horizon:  # `resend` writes the last step's actions.
                 self._write_actions(slot, self.step)
         self.step += 1
 
@@ -217,8 +217,8 @@ class HostTurn(Turn):
             storage.actions[step, piece].copy_(actions)
             return after
 
-        # A policy that a wing has wrapped may initialise itself in its first call, which other
-        # threads must not see.
+        # A policy that a wing (puffervec/wings) has wrapped may initialise itself in its first
+        # call, so no other thread may call it meanwhile.
         after = (
             self.pool.map(act, pieces) if name in self._ready else [act(piece) for piece in pieces]
         )
@@ -253,6 +253,6 @@ def pieces_of(columns: slice) -> list[slice]:
 
 
 def _episode_begins(storage: Storage, step: int, columns: slice) -> Tensor:
-    """Return the rows whose next observation is not of this episode: done or absent at `step`."""
+    """Return the rows whose next observation is of another episode: done or absent at `step`."""
     done = storage.terminals[step, columns] | storage.truncations[step, columns]
     return (storage.masks[step, columns] == 0) | (done != 0)

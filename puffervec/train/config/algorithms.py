@@ -37,7 +37,7 @@ class Loss(Protocol):
     def __call__(
         self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool
     ) -> tuple[Tensor, Tensor]:
-        """Return the loss () and the algorithm's figures (len(figures),), float32.
+        """Return the loss, of shape (), and the algorithm's figures, (len(figures),), in float32.
 
         Both are sums over the samples of the batch, weighted by `batch.weights` if there are any,
         so that microbatches add up to their minibatch. This may run in several threads
@@ -63,7 +63,7 @@ class LossTerm(Protocol):
     figures: tuple[str, ...]
 
     def added_to(self, loss: Loss) -> Loss:
-        """Return a loss with this term, whose figures are those of `loss` and then its own."""
+        """Return `loss` plus this term; the term's figures follow those of `loss`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,8 +84,8 @@ class Algorithm:
         corrects_lag: whether the loss supports rollouts of older weights, with advantages that
             V-trace has corrected; `--ray` requires that.
         experts: whether it learns from the actions of the env's expert
-            (puffervec/contract/experts.py), which then drives all agents: they stand in the
-            rollouts in place of the drawn actions, and transitions without one are not valid.
+            (puffervec/contract/experts.py), which then drives all agents: rollouts contain the
+            expert's actions in place of drawn ones, and transitions without one are not valid.
         search: settings that `puffer-train sweep` searches in addition to the usual ones, as in
             `puffervec.Training`; "" excludes a setting.
     """

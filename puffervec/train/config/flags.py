@@ -319,7 +319,7 @@ def build_config(config: TrainConfig, args: Sequence[str], own: Sequence[str] = 
 
 
 def of_algorithm(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
-    """Return the config with the algorithm that argv names, and with the settings of it.
+    """Return the config with the algorithm that argv names, and with that algorithm's settings.
 
     Raises: ConfigError: the algorithm is unknown.
     """
@@ -333,7 +333,7 @@ def apply_flags(config: TrainConfig, argv: Sequence[str], own: Sequence[str] = (
     Args:
         own: other flags of the command, which an error message may suggest.
 
-    Raises: ConfigError: an unknown flag or an invalid value; one line.
+    Raises: ConfigError: an unknown flag or an invalid value; the message is one line.
     """
     config = of_algorithm(config, argv)
     left = list(argv)
@@ -441,7 +441,7 @@ def _numbers_of(word: str) -> list[str]:
 def _nearest(flag: str, known: list[str]) -> str:
     """Return a hint for an unknown flag.
 
-    For an env flag the hint suggests only flags of the env, since the verb may not take others.
+    For an env flag the hint suggests only flags of the env: the subcommand may accept no others.
     """
     other = OTHER_NAMES.get(flag.rpartition(".")[2].lstrip("-").replace("-", "_"), "").replace(
         "_", "-"

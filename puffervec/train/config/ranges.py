@@ -201,7 +201,7 @@ def as_text(domain: Domain) -> str:
 
 
 def place(domain: Domain, value: Any) -> float:
-    """Return the position of a value in its domain, 0 to 1, for pictures."""
+    """Return the position of a value in its domain, 0 to 1, for plots."""
     if isinstance(domain, Choices):
         return domain.options.index(str(value)) / (len(domain.options) - 1)
     low, high, at = domain.low, domain.high, float(value)

@@ -41,7 +41,8 @@ from puffervec.train.config.tables import (
 # Number of Python envs; with fewer, a worker process costs about as much time as it saves.
 FEWEST_FOR_WORKERS = 8
 SEEDS = 2**62  # Ranks and resumed runs add to the seed, and torch takes 64 bits.
-MOST_LAYERS = 16  # Cells of memory. The limits exist since a checkpoint may contain any number.
+# Stacked recurrent cells. These limits exist because a checkpoint may contain any number.
+MOST_LAYERS = 16
 MOST_BLOCKS = 256  # Blocks per stage of a ConvNeXt.
 MOST_WIDTHS, WIDEST = 64, 2**20  # Layers of a network, and units per layer.
 SECTIONS = ("env", "vec", "train", "policy", "policies", "eval", "ray", "log")
@@ -75,9 +76,9 @@ class VecSection:
     """Number of worker processes or threads; auto: depends on the usable cores."""
     num_buffers: int | Literal["auto"] = "auto"
     """Number of buffers. 2: one half of the envs steps while the policy computes the actions of the
-    other half; 1: they take turns; auto: 2. On a CPU with up to 2 cores, if backend, num_workers
-    and num_buffers are all auto: 1 for Python envs, and in runs of some length all three are chosen
-    by a start-up measurement of up to a second.
+    other half; 1: envs and policy take turns; auto: 2. On a CPU with up to 2 cores, if backend,
+    num_workers and num_buffers are all auto: 1 for Python envs, and in runs of some length all
+    three are chosen by a start-up measurement of up to a second.
     """
     batch_size: int = number(0, least=0)
     """Number of envs per forward pass in rollouts; the num_envs / batch_size batches take turns. 0:

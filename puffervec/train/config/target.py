@@ -158,7 +158,7 @@ def maker(target: str, creator: Callable[..., Any] | None = None) -> Callable[..
 
 
 def name_of(creator: Callable[..., Any]) -> str:
-    """Return "module:function" for a callable; `maker` takes it if that name can be imported.
+    """Return "module:function" for a callable; `maker` accepts it if the name can be imported.
 
     >>> name_of(native_env)
     'puffervec.train.config.target:native_env'

@@ -4,7 +4,7 @@
 
     eager, WARM_UPS times  |  record (runs nothing), replay  |  replay  |  ...
 
-Only one graph is recorded at a time in the whole process: to begin a recording synchronises the
+Only one graph is recorded at a time in the whole process: beginning a recording synchronises the
 device and empties torch's caches, and both are errors while another stream records. Warm-ups
 exclude each other too, since compilers and libraries synchronise the device when they choose
 kernels. Runs in the learner and in the thread of ahead.py.

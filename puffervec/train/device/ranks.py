@@ -178,7 +178,7 @@ class Ranks:
         """Replace tensors on the device by those of the first rank, byte for byte."""
 
     def close(self) -> None:
-        """Leave the group in order, at the end of a run."""
+        """Leave the group properly, at the end of a run."""
 
 
 class GroupRanks(Ranks):
@@ -200,7 +200,7 @@ class GroupRanks(Ranks):
 
         Args:
             group: A gloo group.
-            local_rank: This rank's number on its machine, which is the number of its GPU.
+            local_rank: This rank's number on its machine; its GPU has the same number.
             timeout_s: Time limit of messages between GPUs.
         """
         super().__init__()
@@ -530,7 +530,7 @@ def take_cores(ranks: Ranks) -> None:
 
 
 def part_of(all_cores: Sequence[int], place: int, places: int) -> list[int]:
-    """Return the cores of one of several processes: neighbours, the same number for each.
+    """Return the cores of one of several processes: neighbouring ones, equally many for each.
 
     Where there are too few cores, each process gets one.
 

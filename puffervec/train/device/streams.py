@@ -82,7 +82,7 @@ _PORTABLE = 1
 
 
 def pin(block: Tensor, owner: Any) -> bool:
-    """Page-lock a CPU tensor's memory until `owner` is garbage; return whether that worked.
+    """Page-lock a CPU tensor's memory until `owner` is collected; return whether that worked.
 
     Args:
         block: A contiguous tensor that begins on a page, as the slab's halves do. Nothing is pinned

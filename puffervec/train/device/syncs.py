@@ -28,7 +28,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-# These return a number to the host, or ask on the host how many numbers there will be.
+# These return a number to the host, or the host must know how many numbers there will be.
 READS = (
     "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal",
     "aten::is_nonzero", "aten::_unique", "aten::_unique2", "aten::unique_dim",
@@ -138,8 +138,8 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Prepare the mode.
 
         Args:
-            expected: Operations that may wait, also in functions called from there. Copies are
-                expected only if they are non_blocking.
+            expected: Operations that may wait in a function, or in functions that it calls. Copies
+                are expected only if they are non_blocking.
         """
         super().__init__()  # type: ignore[no-untyped-call]
         self.expected = tuple(expected)
@@ -213,7 +213,7 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def hide(file: str) -> None:
-    """Never name `file` as the one that waits: its code stands in for torch's."""
+    """Never report lines of `file` as those that wait: its code stands in for torch's."""
     _HIDDEN.add(file)
 
 
@@ -243,7 +243,7 @@ def _sync(op: str, frame: traceback.FrameSummary) -> Sync:
 
 
 class _Calls(TorchFunctionMode):
-    """A mode that notes calls which read without an operation.
+    """A mode that notes calls that read a tensor without running an operation.
 
     Attributes:
         fills: True during `tensor[index] = number` with a Python number.

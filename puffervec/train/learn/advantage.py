@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Compute the advantages of a rollout: in C on a CPU, by a parallel scan on other devices.
 
-Both do the same recursion (csrc/learner/advantage.h) on time-major arrays of T + 1 steps; rewards[k
-+ 1] is the reward of step k + 1. The transition k -> k+1 is valid iff masks[k] and not
+Both compute the same recursion (csrc/learner/advantage.h) on time-major arrays of T + 1 steps;
+rewards[k + 1] is the reward of step k + 1. The transition k -> k+1 is valid iff masks[k] and not
 (terminals[k] or truncations[k]), and masks[k + 1]. A truncated row bootstraps with the value of its
 own observation, a terminal row with 0. Runs in the learner.
 """
@@ -24,7 +24,7 @@ class Discount:
 
     Attributes:
         rho_clip: V-trace's bound on the ratio in a step's own error.
-        c_clip: V-trace's bound on the ratio in what a step passes on.
+        c_clip: V-trace's bound on the ratio in a step's factor for the advantage of the next step.
     """
 
     gamma: float
@@ -125,7 +125,7 @@ class DeviceAdvantage:
         """
         self.discount = discount
         self._device = device
-        # With and without ratios.
+        # By whether there are ratios.
         self._recorded: dict[bool, tuple[Steps, Recorded]] = {}
         self._results: dict[bool, tuple[Tensor, Tensor]] = {}
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Define behaviour cloning: its settings and figures. Imports no torch; clone_loss.py has the loss.
 
-The env plays its expert (puffervec/contract/experts.py), and the policy learns the most likely
-explanation of the expert's actions (Pomerleau 1989). The value head learns the expert's returns, so
-that training can continue from there with another algorithm (`--init-from`).
+The env plays its expert (puffervec/contract/experts.py), and the policy learns the expert's actions
+by maximum likelihood (Pomerleau 1989). The value head learns the expert's returns, so that training
+can continue from there with another algorithm (`--init-from`).
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def choose_loss(loss: Loss, wanted: str, device: torch.device, policy: nn.Module
 
 
 def pays(device: torch.device, policy: nn.Module) -> bool:
-    """Return whether compiling is expected to save time; see the head of this file."""
+    """Return whether compiling is expected to save time; see the top of this file."""
     has_memory = bool(policy.initial_state(1))  # type: ignore[operator]
     return device.type != "cpu" and not has_memory
 

@@ -6,8 +6,8 @@
                                                                                          sums
 
 The part in brackets is captured after some steps and replayed from then on; elsewhere (tests, other
-devices) the same code runs directly. Minibatches differ in size: the rest of the buffers after a
-smaller one has weight 0. Runs in the learner.
+devices) the same code runs directly. Minibatches differ in size: if one does not fill the buffers,
+the rest has weight 0. Runs in the learner.
 """
 
 from __future__ import annotations

@@ -29,10 +29,10 @@ BETAS = (0.9, 0.999)
 MOMENTUM, RMS_OF_ADAM = 0.95, 0.2
 # Coefficients of x, x^3 and x^5 in each round of Newton-Schulz, which acts on the singular values.
 Rounds = tuple[tuple[float, float, float], ...]
-# Keller Jordan, kellerjordan.github.io/posts/muon: fast, but the values end between 0.5 and 1.5.
+# Keller Jordan, kellerjordan.github.io/posts/muon: fast, but singular values end in 0.5 to 1.5.
 NEWTON_SCHULZ: Rounds = ((3.4445, -4.7750, 2.0315),) * 5
-# You Jiacheng 2025, x.com/YouJiacheng/status/1905861218138804534: values above a 300th of the norm
-# end between 0.97 and 1.15.
+# You Jiacheng 2025, x.com/YouJiacheng/status/1905861218138804534: singular values above a 300th of
+# the norm end between 0.97 and 1.15.
 CLOSER_TO_ONE: Rounds = (
     (4.0848, -6.8946, 2.9270),
     (3.9505, -6.3029, 2.6377),
@@ -148,7 +148,7 @@ class Adam(Part):
 def laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
     """Return the gradient in the parameter's memory layout.
 
-    The kernel only looks at memory: with a transposed gradient each weight would get the number of
+    The kernel ignores strides: with a transposed gradient, each weight would get the gradient of
     another one.
     """
     return (
@@ -209,13 +209,13 @@ def as_tall(rows: int, columns: int) -> float:
 
 
 class Muon(Nesterov):
-    """Muon (Jordan et al. 2024): the steps of SGD, with singular values near one number.
+    """Muon (Jordan et al. 2024): the steps of SGD, but with all singular values nearly equal.
 
-    With the default arguments the same lr suits Adam. It then equals
+    With the default arguments an lr that suits Adam suits Muon too. It then equals
     torch.optim.Muon(weight_decay=0, adjust_lr_fn="match_rms_adamw"), with its state; with `as_tall`
-    it equals adjust_lr_fn="original". But matrices of one shape, transposed or not, are processed
-    together, a CUDA graph can record the steps, and a parameter of more dimensions is the matrix of
-    its rows.
+    it equals adjust_lr_fn="original". In addition, matrices of one shape, transposed or not, are
+    processed together, a CUDA graph can record the steps, and a parameter of more dimensions is
+    treated as a matrix by flattening all but the first.
     """
 
     def __init__(
@@ -322,7 +322,7 @@ class Optimizers:
 
 @torch.no_grad()
 def clip_gradients(parameters: list[nn.Parameter], limit: float) -> Tensor:
-    """Scale the gradients down to a norm of at most `limit`; return the norm before, ().
+    """Scale the gradients down to a norm of at most `limit`; return the old norm, of shape ().
 
     Nothing is read back. Equals torch.nn.utils.clip_grad_norm_, which inspects each gradient's
     device and dtype in every call.

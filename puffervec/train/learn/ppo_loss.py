@@ -27,7 +27,7 @@ SUMS: int = lib.PV_PPO_SUMS
 
 
 class Terms(NamedTuple):
-    """The settings of the terms, as in pv_ppo_settings.
+    """The settings of the loss terms, as in pv_ppo_settings.
 
     Attributes:
         clip: Bound on the ratio; 0 for the policy gradient without a ratio.

@@ -56,7 +56,7 @@ class Batch:
         return policy_input(self.observations)
 
     def total(self, values: Tensor) -> Tensor:
-        """Return the weighted sum () of a value for each sample, (B,) or (T, B)."""
+        """Return the weighted sum, of shape (), of one value per sample, (B,) or (T, B)."""
         return values.sum() if self.weights is None else (values * self.weights).sum()
 
 
@@ -64,9 +64,9 @@ class Samples(Protocol):
     """The samples of one rollout.
 
     Attributes:
-        count: Number of valid samples, also of those that are not learned from.
-        counts: Numbers of samples of the minibatches of the last `shuffle`, without waiting for the
-            device.
+        count: Number of valid samples, including those that are not learned from.
+        counts: Number of samples of each minibatch of the last `shuffle`; reading it does not wait
+            for the device.
     """
 
     count: int
@@ -133,7 +133,7 @@ def padded_rows(rows: int) -> int:
 
 
 def largest(sizes: Tensor, share: float) -> Tensor:
-    """Return the indices of the share with the largest sizes (n,), at least one, in order."""
+    """Return the ascending indices of the largest `share` of the sizes (n,), at least one."""
     return sizes.topk(max(1, int(share * len(sizes))), sorted=False).indices.sort().values
 
 
@@ -145,7 +145,7 @@ def normalize(
 ) -> Tensor:
     """Scale advantages to mean 0 and standard deviation 1 over the valid ones.
 
-    A single or a constant one becomes 0.
+    A single advantage becomes 0, and so do advantages that are all equal.
 
     Args:
         scale: Scale of the minibatch that these advantages are a part of.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Update a policy by the run's algorithm (config/algorithms.py), which gives the loss and figures.
+"""Update a policy by the run's algorithm (config/algorithms.py), which defines loss and figures.
 
     rollout (T+1, R)  --  advantage, valid (T, R)
                       --  epochs: shuffle the samples (samples.py), minibatches, gradient steps
@@ -142,7 +142,7 @@ class Updater:
             pool: Works on the microbatches.
             ranks: Ranks with separate rollouts, which improve one policy together.
             team: Ranks that share the columns of pictures, so they call the policy equally often.
-            behind: Rollouts come from other weights than the policy's.
+            behind: Whether rollouts come from older weights than the policy's.
             term: A term to add to the loss.
         """
         self.team = team or Ranks()
@@ -171,7 +171,8 @@ class Updater:
         self.parameters = [p for p in policy.parameters() if p.requires_grad]
         self.minibatches = minibatches
         self.memory = bool(cast(Policy, policy).initial_state(1))
-        # Few batch sizes, because oneDNN (in bf16) and torch.compile compile kernels for each.
+        # Padding leaves few batch sizes: oneDNN (in bf16) and torch.compile compile kernels for
+        # each.
         self.pad = storage.device.type == "cpu" and (bf16 or getattr(self.loss, "pads", False))
         self.optimizer = make_optimizer(policy, section, storage.device)
         discount = Discount(section.gamma, section.gae_lambda, section.vtrace_rho, section.vtrace_c)
@@ -179,7 +180,7 @@ class Updater:
             advantage, discount=discount
         )
         self.device_step: DeviceStep | None = None
-        # Samples per piece where nothing is learned from them.
+        # Samples per piece of `reevaluate`, which does not learn from them.
         self.piece = section.microbatch_size
         if storage.device.type != "cpu":  # Only a CPU splits minibatches into pieces.
             self.advantage = DeviceAdvantage(discount, storage.device)
@@ -266,7 +267,7 @@ class Updater:
         """Return the rollout's samples.
 
         Args:
-            behind: The rollout comes from other weights than the current ones.
+            behind: Whether the rollout comes from older weights than the current ones.
         """
         s = self.storage
         ratios = (
@@ -281,7 +282,7 @@ class Updater:
     def _parts(self, samples: Samples, stop: Callable[[], bool]) -> tuple[list[_Part], bool]:
         """Return an epoch's minibatches that have samples, and whether a rank wants to stop.
 
-        All ranks get the same number. With a single rank the second value is False.
+        All ranks get the same number of minibatches. With a single rank the second value is False.
         """
         minibatches = samples.shuffle(self.generator, self.minibatches)
         unchanged = None if self.section.normalize_advantage else (0.0, 1.0)
@@ -322,7 +323,7 @@ class Updater:
             """Return gradients and sums. Runs in a thread of the pool."""
             return self._gradients(batch(), part.count)
 
-        # All samples of a minibatch may be on another rank.
+        # This rank may have none of the minibatch's samples.
         pieces = (
             samples.cut(part.index, self.section.microbatch_size, part.scale)
             if len(part.index)
@@ -342,7 +343,7 @@ class Updater:
         return self._descend(grads, sums)
 
     def _team_gradients(self, count: int) -> Gradients:
-        """Run the pass for the team's other rows and return this rank's share of the gradient."""
+        """Take part, without own rows, in a pass of the team; return this rank's gradient share."""
         s = self.storage
         obs = {key: x[: s.horizon].flatten(0, 1)[:0] for key, x in s.obs.items()}
         mask = None if s.action_masks is None else s.action_masks[: s.horizon].flatten(0, 1)[:0]

@@ -43,7 +43,7 @@ Curve = tuple[np.ndarray, np.ndarray]
 
 # Longer raw curves are thinned by averaging neighbours: a panel has no more pixels.
 MOST_POINTS = 1000
-SMOOTH_PERCENT = 3.0  # Share of a curve that a point is the mean over, unless the user says.
+SMOOTH_PERCENT = 3.0  # Default share of a curve over which each point is averaged.
 TIME = "time"  # As a metric: the shares of the time, stacked.
 COLUMNS = {"steps": STEP, "minutes": ELAPSED_S}
 # Units of the numbers that an env records, by the suffix of their names.

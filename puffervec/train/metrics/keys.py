@@ -28,9 +28,9 @@ class Metric:
     Attributes:
         unit: As on the axis of a plot.
         present: Which lines contain it.
-        averaged: A rate or share of the time since the previous line; dashboards show its mean over
-            several lines.
-        usual: Plotted by `puffer-train plot` if no metrics are named.
+        averaged: Whether it is a rate or a share of the time since the previous line; dashboards
+            show its mean over several lines.
+        usual: Whether `puffer-train plot` plots it if no metrics are named.
     """
 
     unit: str

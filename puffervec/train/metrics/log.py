@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Write and read metrics as lines of JSON, one per update, in `metrics.jsonl` of the run folder.
 
-The first line of a file is a head with `schema_version`. A resumed run adds a marker, {"event":
+The first line of a file is a header with `schema_version`. A resumed run adds a marker, {"event":
 "resumed", ...}. Every other line is one flat object of numbers by metric name (keys.py).
 
 Runs in the learner. A write that fails is counted and dropped: a full disk does not end a run. The
@@ -41,7 +41,7 @@ class JsonLog:
     """
 
     def __init__(self, path: Path, head: Mapping[str, Any], write: bool = True) -> None:
-        """Open `path` for appending and write the head line if the file is new.
+        """Open `path` for appending and write the header line if the file is new.
 
         Args:
             write: False to write nothing anywhere, as on all ranks but the first.
@@ -52,7 +52,7 @@ class JsonLog:
         self.path, self.dropped, self.reason = path, 0, ""
         self._head = _as_line({"schema_version": SCHEMA_VERSION, **head})
         self._file = _LineFile(path) if write else None
-        # If the head cannot be written now, it precedes the first line that can be written.
+        # If the header cannot be written now, it precedes the first line that can be written.
         with contextlib.suppress(OSError):
             self._append(b"")
 
@@ -71,7 +71,7 @@ class JsonLog:
             return False
 
     def mark(self, event: str, **values: Any) -> None:
-        """Append a line other than metrics: {"event": event, ...}.
+        """Append a line that is not metrics: {"event": event, ...}.
 
         It is left out if it cannot be written.
         """
@@ -132,7 +132,7 @@ def _as_line(values: Mapping[str, Any]) -> bytes:
 
 
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the metric lines of a file in the order of their steps, without its head and markers.
+    """Yield the metric lines of a file in the order of their steps, without header and markers.
 
     Lines torn by a crash or a full disk are left out, and so are lines that a resumed run replaced:
     those between the checkpoint that it continued from and the end of the previous process.

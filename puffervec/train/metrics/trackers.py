@@ -3,10 +3,10 @@
 """Send metrics to TensorBoard and Weights & Biases, each an extra of the package.
 
 TensorBoard gets every line of `metrics.jsonl`. Weights & Biases, which may send lines over a
-network, gets the latest one at most every few seconds, and the last one. Both write into the run
-folder, and Weights & Biases also to its server if it is online. A tracker that fails is dropped
-with a note, and the run continues. Both open their files by name, so links that lead out of the run
-folder are refused before they start. Runs in the learner.
+network, gets the latest line at most every few seconds, and the last line of the run. Both write
+into the run folder, and Weights & Biases also to its server if it is online. A failed tracker is
+dropped with a note, and the run continues. Both open their files by name, so links that lead out of
+the run folder are refused before they start. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class WeightsAndBiases:
             config: The settings as tables of JSON values.
 
         Raises:
-            ConfigError: It cannot start: no account, no network.
+            ConfigError: Weights & Biases cannot start, for instance without account or network.
         """
         wandb = importlib.import_module("wandb")
         # The dashboard owns the terminal.

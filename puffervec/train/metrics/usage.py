@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Measure a run's use of the machine: cores, memory, the GPU.
 
-Sampled in the learner between updates, a few times a minute.
+The learner takes a sample between updates, a few times a minute.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class ObjectAttention(nn.Module):
         objects = objects.to(torch.get_default_dtype()) * self.factor
         seen = pad(torch.relu(self.first(objects)), (0, 0, 1, 0))  # The zero object comes first.
         queries = self.queries(asked_by).view(-1, 1, HEADS, self.hidden)
-        # A plan has rules only for the operations of the plain formula.
+        # An execution plan (`train.plan`) has rules only for the operations of the plain formula.
         with sdpa_kernel(SDPBackend.MATH) if is_kept_whole() else nullcontext():
             out = scaled_dot_product_attention(queries, seen, seen, attn_mask=filled[:, :, None])
         pooled: Tensor = torch.relu(self.last(out.reshape(*rows, HEADS * self.hidden)))

@@ -88,7 +88,7 @@ class _Mlp(nn.Module):
 
 
 class ConvNeXtBlock(nn.Module):
-    """A residual block; see the head of this file."""
+    """A residual block; see the top of this file."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class _Head(nn.Module):
 
 
 class ConvNeXt(nn.Module):
-    """The network; see the head of this file."""
+    """The network; see the top of this file."""
 
     def __init__(
         self,

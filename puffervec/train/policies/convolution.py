@@ -11,7 +11,7 @@ A row that is a single picture has no trunk. Pictures are transferred to the dev
 become floats there. This holds for C and Python envs: `leaves.group_views` lists the leaves of
 both. The convolutions are a few strided ones (cnn) or a ConvNeXt (convnext).
 
-Path stop 7; runs in the learner.
+This is stop 7 of an observation's path from env to policy. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def has_pictures(group: GroupSpec) -> bool:
 
 
 def _is_picture(leaf: Leaf) -> bool:
-    """Return whether picture policies treat a leaf as one: bytes, or numbers with three axes."""
+    """Return whether picture policies treat a leaf as a picture: bytes, or three axes."""
     return (leaf.dtype == np.uint8 or len(leaf.shape) == 3) and picture_shape(
         leaf.shape
     ) is not None
@@ -169,10 +169,10 @@ class ConvolutionPolicy(NetworkPolicy):
         return [(self.convolutions, self.picture.shape)]
 
     def use_entries(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
-        """Read leaves from a dict from now on.
+        """Read leaves from a dict of tensors from now on.
 
         Args:
-            entries: By the leaf's path.
+            entries: The reader of each leaf, by the leaf's path.
         """
         self.picture.view = entries[self.picture.view.leaf.path]
 
@@ -231,10 +231,10 @@ class MixedPolicy(NetworkPolicy):
         return [(cast(nn.Sequential, eye)[0], picture.shape) for picture, eye in pairs]
 
     def use_entries(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
-        """Read leaves from a dict from now on.
+        """Read leaves from a dict of tensors from now on.
 
         Args:
-            entries: By the leaf's path.
+            entries: The reader of each leaf, by the leaf's path.
         """
         for picture in self.pictures:
             picture.view = entries[picture.view.leaf.path]
@@ -273,10 +273,10 @@ def _convolutions(shape: Shape, section: PolicySection) -> nn.Module:
 
 
 def _strided(shape: Shape, channels: tuple[int, ...]) -> nn.Sequential:
-    """Return a convolution and ReLU per width of `channels`, each halving height and width.
+    """Return a convolution and ReLU for each width of `channels`.
 
-    Those of large pictures divide them by four, as in Mnih et al. 2015 ("Human-level control");
-    small pictures have smaller kernels.
+    A convolution divides height and width by about 4 from 64 pixels on, as in Mnih et al. 2015
+    ("Human-level control"), and by about 2 from 8 pixels on; smaller inputs get stride 1.
     """
     layers: list[nn.Module] = []
     before, size = shape[0], min(shape[1:])

@@ -8,9 +8,9 @@ A joint action is drawn from all combinations of its parts' choices, so it has o
 No function here waits for the device: `torch.distributions` reads values back for its checks, and
 constructing its objects costs more than sampling.
 
-Indices are drawn, stored and learned from, or, for continuous actions, unbounded numbers of about
-1. `ActionMap` turns them into the env's actions. Log-probabilities are therefore those of the draw,
-not of the action that was clipped to the bounds.
+Draws are indices of choices or, for continuous actions, unbounded numbers of about 1. They are
+stored and learned from; `ActionMap` turns them into the env's actions. Log-probabilities are
+therefore those of the draw, not of the action that was clipped to the bounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from puffervec.train.policies import choices
 
 Heads = tuple[Tensor, ...]
 MASKED_LOGIT = -1e9  # Not -inf: a filler row may forbid every choice, and inf - inf would be NaN.
-# Limits a joint action, which has one logit and one row of weights in the last layer for each.
+# Of a joint action's choices: each has one logit, and one row of weights in the last layer.
 MOST_COMBINATIONS = 4096
 WIDEST_RANGE = 1e6  # Bounds further apart than this say nothing about useful actions.
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -49,7 +49,7 @@ class ActionSpec:
         parts: Choices per dim of the env's action (joint); their product is the only entry of
             sizes.
         axes: Numbers that the choices stand for, see `GroupSpec.action_axes`; () also where choices
-            may be forbidden, because the mean could be one of them.
+            may be forbidden, because the choice nearest to the mean could be a forbidden one.
     """
 
     kind: str
@@ -290,7 +290,7 @@ def _gumbel(logits: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def greedy(spec: ActionSpec, heads: Heads) -> Tensor:
-    """Return the action of a policy that draws nothing, per row: (rows, D) of `spec.dtype`.
+    """Return the deterministic action of each row, without a draw: (rows, D) of `spec.dtype`.
 
     It is the mean of a continuous action, the choice nearest to the mean where choices lie on axes,
     and the most likely choice otherwise.

@@ -111,10 +111,10 @@ class RowEncoder(nn.Module):
         return numbers
 
     def use_entries(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
-        """Read leaves from a dict from now on.
+        """Read leaves from a dict of tensors from now on.
 
         Args:
-            entries: By the leaf's path.
+            entries: The reader of each leaf, by the leaf's path.
         """
         self.parts = [(entries[view.leaf.path], choices) for view, choices in self.parts]
 

@@ -11,7 +11,7 @@ bytes of an aligned record (puffervec/workers/python/emulation/layout.py). A C e
 one flat row too, or a dict of arrays by field.
 
 Inside the trainer observations are always a dict of tensors (`Observations`): by field, or one row
-under the key ROW. A policy is called with `policy_input` of them, so that one for envs with a
+under the key ROW. A policy is called with `policy_input` of them, so that a policy for envs with a
 single array needs no dict. Runs in the learner.
 """
 
@@ -44,7 +44,7 @@ SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: to
 
 
 def as_signed(x: Tensor) -> Tensor:
-    """Return unsigned numbers of 2, 4 or 8 bytes as signed ones, a view; others as they are.
+    """Return a signed view of unsigned numbers of 2, 4 or 8 bytes; other tensors unchanged.
 
     torch lacks some copies by index for unsigned numbers.
     """
@@ -52,7 +52,7 @@ def as_signed(x: Tensor) -> Tensor:
 
 
 def policy_input(obs: Observations) -> Observation:
-    """Return observations as the argument of a policy: a single array itself, several by field."""
+    """Return observations as the argument of a policy: a single array, or a dict by field."""
     return obs.get(ROW, obs)
 
 
@@ -62,7 +62,7 @@ def by_key(obs: Observation) -> Observations:
 
 
 def arrays(group: GroupSpec) -> dict[str, tuple[int, np.dtype[Any], tuple[int, ...]]]:
-    """Return first byte in a row, dtype, and shape per row of a group's arrays, by key."""
+    """Return (first byte in a row, dtype, shape per row) of each array of a group, by key."""
     plan, dtype = group.observation_plan, group.flat_dtype
     if plan is not None:
         return {ROW: (0, plan.row_dtype, (width(plan),))}
@@ -79,7 +79,7 @@ def width(plan: ObservationPlan) -> int:
 def stored_dtype(plan: ObservationPlan) -> torch.dtype:
     """Return the dtype of rows in the rollout storage.
 
-    It is the row's own, but float32 for float64: policies compute in float32.
+    It is the row's own dtype, but float32 for float64: policies compute in float32.
     """
     dtype: torch.dtype = TORCH_DTYPES[plan.row_dtype]
     return torch.float32 if dtype == torch.float64 else dtype
@@ -88,7 +88,7 @@ def stored_dtype(plan: ObservationPlan) -> torch.dtype:
 def flat_rows(plan: ObservationPlan, observations: np.ndarray) -> Tensor:
     """Return observations of `recv`, (rows, *row_shape), as (rows, width) of `stored_dtype`.
 
-    Aliasing: the memory of `observations`, except for float64, which is copied.
+    Aliasing: the result shares the memory of `observations`, except for float64, which is copied.
     """
     return (
         torch.from_numpy(observations)
@@ -119,7 +119,7 @@ class LeafView:
             obs: One array, rows of `stored_dtype`, aligned for the leaf's dtype, as in storage and
                 slab.
 
-        Aliasing: a view on the rows.
+        Aliasing: the result is a view on the rows.
         """
         part = obs[ROW].narrow(-1, self.first, self.count)
         return part if self.dtype is None else part.view(self.dtype)

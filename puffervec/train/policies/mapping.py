@@ -84,7 +84,7 @@ def policy_rows(spec: EnvSpec, config: TrainConfig | None = None) -> dict[str, P
 def explicit_map(spec: EnvSpec, policy_map: Sequence[str] | AgentMap) -> tuple[str, ...]:
     """Return a map's entries, each NAME=AGENT,AGENT.
 
-    A function, or the name module:function of one, is called for each agent's policy.
+    If the map is a function, or its name module:function, it is called with each agent.
 
     Args:
         policy_map: `policy.map`, or the function. Its argument is the agent's name in a parallel

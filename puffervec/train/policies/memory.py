@@ -9,9 +9,9 @@ its state is cleared before the step. A rollout step by step and an update over 
 give the same numbers. Runs in the learner.
 
 How many stacked cells a task needs depends on the cell. The gates and the candidate of a MinGRU
-depend only on the current input. One cell can hold a value until an input releases it; a series of
-values it holds as a sum with fading weights, from which their order is hard to recover. The second
-cell sees the state of the first, so it can tell the current step from the previous one. On
+depend only on the current input. One cell can hold a value until an input releases it, but it holds
+a series of values as a sum with fading weights, from which their order is hard to recover. The
+second cell sees the state of the first, so it can tell the current step from the previous one. On
 recalling at every step the input from two steps ago, two cells reached 99 % of the optimum where
 one reached 73 %, and 80 to 95 % after three times as many steps (tests/learn, Echo); Feng et al.
 2024 report the same for selective copying. The gates of an LSTM depend on its state: one is enough.
@@ -135,7 +135,7 @@ class MinGRU(nn.Module):
         out = sigmoid(p) * h + (1 - sigmoid(p)) * x
     """
 
-    enough: ClassVar[int] = 2  # Cells in a stack; see the head of this file.
+    enough: ClassVar[int] = 2  # Cells in a stack; see the top of this file.
 
     def __init__(self, width: int) -> None:
         """Create the gates.
@@ -150,11 +150,11 @@ class MinGRU(nn.Module):
         nn.init.zeros_(self.gates.bias)
 
     def initial_state(self, rows: int) -> State:
-        """Return an empty state: (rows, width) zeros."""
+        """Return an empty state: a (rows, width) tensor of zeros."""
         return (self.gates.weight.new_zeros(rows, self.width, dtype=torch.float32),)
 
     def forward(self, x: Tensor, state: State, reset: Tensor | None) -> tuple[Tensor, State]:
-        """See the head of this file."""
+        """See the top of this file."""
         keep, candidate, carry = (part.float() for part in self.gates(x).chunk(3, dim=-1))
         share = keep.sigmoid()
         stay = 1 - share if reset is None else (1 - share) * reset.logical_not().unsqueeze(-1)
@@ -197,7 +197,7 @@ class LSTM(nn.Module):
         return zeros, zeros.clone()
 
     def forward(self, x: Tensor, state: State, reset: Tensor | None) -> tuple[Tensor, State]:
-        """See the head of this file."""
+        """See the top of this file."""
         single = x.dim() == 2
         steps = x.unsqueeze(0) if single else x
         forgets = (
@@ -222,7 +222,7 @@ class LSTM(nn.Module):
 
 
 class Stack(nn.Module):
-    """A stack of cells, whose state is the concatenation of theirs."""
+    """A stack of cells, whose state is the concatenation of the cells' states."""
 
     def __init__(self, cells: list[MinGRU] | list[LSTM]) -> None:
         """Take the cells.
@@ -239,7 +239,7 @@ class Stack(nn.Module):
         return tuple(part for cell in cells for part in cell.initial_state(rows))
 
     def forward(self, x: Tensor, state: State, reset: Tensor | None) -> tuple[Tensor, State]:
-        """See the head of this file."""
+        """See the top of this file."""
         each = len(state) // len(self.cells)
         after: State = ()
         for index, cell in enumerate(self.cells):
@@ -256,8 +256,7 @@ def build_memory(kind: str, width: int, layers: int = 0) -> Memory | None:
     """Return the memory that `policy.memory` names, None for "none".
 
     Args:
-        layers: Number of stacked cells; 0 for the number that the task in the head of this file
-            needs.
+        layers: Number of stacked cells; 0 for as many as the task at the top of this file needs.
 
     Raises:
         ConfigError: The name or the number is not allowed.

@@ -171,10 +171,10 @@ class MLPPolicy(NetworkPolicy):
         return out
 
     def use_entries(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
-        """Read leaves from a dict from now on.
+        """Read leaves from a dict of tensors from now on.
 
         Args:
-            entries: By the leaf's path.
+            entries: The reader of each leaf, by the leaf's path.
         """
         if self.encoder is not None:
             self.encoder.use_entries(entries)

@@ -21,8 +21,8 @@ empty.
 
 On a CPU a fused C kernel encodes the sets (csrc/learner/set_encoder.h: 15 to 20 times faster than
 torch operations, forward and backward). Other devices, and widths besides 32 and 64, use the plain
-torch form, which exports also hold. `torch.compile` treats the kernel as one opaque operation,
-`puffervec::encode_set`. Path stop 7.
+torch form, and so do exported policies. `torch.compile` treats the kernel as one opaque operation,
+`puffervec::encode_set`. This is stop 7 of an observation's path from env to policy.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ def encode_sets(
 ) -> list[Tensor]:
     """Do what `encode_set` does for several fields of the same rows, in one call of the kernel.
 
-    Fields that are not as wide as the first one take the plain form.
+    Fields that are not as wide as the first one are encoded in the plain form.
 
-    Each call takes time in Python, for which threads take turns: with a call per field two threads
-    are no faster than one (drive, 512 rows: 4.5 ms, in one call 2.9 ms; AMD EPYC).
+    Each call spends time in Python, where threads take turns: with a call per field two threads are
+    no faster than one (drive, 512 rows: 4.5 ms, in one call 2.9 ms; AMD EPYC).
     """
     numbers = [_numbers(*each) for each in zip(objects, firsts, factors, strict=True)]
     sets = list(zip(numbers, firsts, seconds, strict=True))
@@ -105,7 +105,7 @@ def _encode_fused(sets: Sequence[tuple[Tensor, Tensor, Tensor]]) -> list[Tensor]
 
 
 def _numbers(objects: Tensor, first: Tensor, factor: float) -> Tensor:
-    """Return the objects' numbers in a dtype of the kernel; matrix products take no others."""
+    """Return the objects' numbers in a dtype that the kernel and matrix products support."""
     if objects.dtype not in _DTYPES:
         objects = objects.to(first.dtype)
     return objects if factor == 1.0 else objects * factor
@@ -122,8 +122,8 @@ def encode_set_plain(objects: Tensor, first: Tensor, second: Tensor) -> Tensor:
 class _MaxPool(torch.autograd.Function):
     """amax over dim -2 with a cheap backward pass.
 
-    It takes two passes over the input in its own dtype, where autograd takes six and widens bf16;
-    that is a third of the time of an update on a CPU.
+    It takes two passes over the input in its own dtype, where autograd takes six and widens bf16,
+    which is a third of the time of an update on a CPU.
     """
 
     @staticmethod
@@ -401,7 +401,7 @@ def has_object_sets(group: GroupSpec) -> bool:
 
 
 class ObjectSetPolicy(NetworkPolicy):
-    """Shared encoders per object, pooled by a maximum or by attention; see the file's head."""
+    """Shared encoders per object, pooled by a maximum or attention; see the top of this file."""
 
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
         """Create the network.
@@ -497,7 +497,7 @@ def _attention_fields(
 
 
 def factor_of(field: Field) -> float:
-    """Return the factor for stored numbers of a field: 1 for floats, 1 / 255 for whole bytes."""
+    """Return the factor for numbers of a field: 1 for floats, else 1 / the largest magnitude."""
     if field.dtype.kind not in "iu":
         return 1.0
     limits = np.iinfo(field.dtype)

@@ -15,7 +15,7 @@ choices per part) or None. heads are as in distributions.py, float32, for the ac
 observations from the group's spec: there is no second list of fields. With `train.tensor_parallel`
 it also needs `networks()` and `convolve`, like the policies of convolution.py.
 
-Path stop 7; runs in the learner, on its device.
+This is stop 7 of an observation's path from env to policy. Runs in the learner, on its device.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Policy(Protocol):
     def __call__(
         self, obs: Observation, state: State, reset: Tensor | None, action_mask: Tensor | None
     ) -> tuple[Heads, Tensor, State]:
-        """Return heads, values and the new state; see the head of this file."""
+        """Return heads, values and the new state; see the top of this file."""
 
 
 def forward(

@@ -13,7 +13,8 @@ biases, so it takes part in the maximum, and the weights were trained that way.
 
 The parameters are in the order in which PufferLib exports them, so that a file of its weights is
 read by walking over them. Source: PufferDrive of November 2025, class Drive in
-`pufferlib/ocean/torch.py`, and `drivenet.h`, which reads the files in C. Path stop 7.
+`pufferlib/ocean/torch.py`, and `drivenet.h`, which reads the files in C. This is stop 7 of an
+observation's path from env to policy.
 """
 
 from __future__ import annotations

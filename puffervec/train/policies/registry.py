@@ -72,7 +72,7 @@ def fitting_kind(group: GroupSpec) -> str:
 
 @torch.no_grad()
 def _fix_biases(policy: nn.Module) -> None:
-    """Keep all biases at 0: optimizers pass over them."""
+    """Keep all biases at 0: they need no gradient, so optimizers skip them."""
     for name, parameter in policy.named_parameters():
         if "bias" in name.rpartition(".")[2]:
             parameter.zero_().requires_grad_(False)

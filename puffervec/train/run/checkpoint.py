@@ -60,7 +60,7 @@ from puffervec.train.run.rundir import CHECKPOINTS
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 2**20  # bytes; a manifest is a few kilobytes
-HEAD_LIMIT = 2**26  # bytes of a safetensors head, some hundred thousand tensors
+HEAD_LIMIT = 2**26  # bytes of a safetensors header: some hundred thousand tensors
 _MANIFEST_ROOM = 2**16
 _NUMBER_LIMIT = 2**53
 _COPIES = 2  # While a file is turned into tensors, its bytes are in memory twice.
@@ -298,7 +298,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """Return the manifest of a checkpoint folder; a missing `sequence` is returned as 0.
 
     Raises:
-        CheckpointError: it is missing or damaged; the message names it.
+        CheckpointError: the manifest is missing or damaged; the message names it.
     """
     with _opened(path) as folder:
         return _manifest(folder)
@@ -414,7 +414,7 @@ def _open(folder: Folder, name: str) -> Iterator[tuple[BufferedReader, int]]:
     """Open a plain file and yield it with its size in bytes.
 
     Raises:
-        CheckpointError: it cannot be opened, or is a link, a pipe or a device.
+        CheckpointError: the file cannot be opened, or is a link, a pipe or a device.
     """
     try:
         with os.fdopen(folder.open(name), "rb") as stream:

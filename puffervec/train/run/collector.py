@@ -3,7 +3,7 @@
 """The simulating part of a trainer: the vec env, the acting policies, finished episodes.
 
 The states of Python envs cannot be saved, so a resumed run starts new episodes. So does a run whose
-last step contains non-finite numbers, because they would only come back. Runs in the learner.
+last step contains non-finite numbers, because resuming would bring them back. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Collector(Tally):
     def state(self) -> dict[str, Tensors]:
         """Return the files of the collector.
 
-        They are `returns` and `episodes`, and if the envs can be resumed `envs` and `ahead`.
+        They are `returns` and `episodes`, and, if the envs can be resumed, `envs` and `ahead`.
         """
         files = super().state()
         if self.rollout.full and self.vec.spec.save_bytes:

@@ -49,7 +49,7 @@ def diverged(
 ) -> Diverged:
     """Write the statistics and arrays of the rollout and return the error to raise.
 
-    A disk that refuses is ignored.
+    Errors of the disk are ignored.
 
     Args:
         path: the .json file for the statistics; the arrays go into the same folder.

@@ -39,7 +39,7 @@ def find_checkpoint(
         note: called with a message for each damaged checkpoint that is skipped.
 
     Raises:
-        CheckpointError: there is none; the message names the folder that was searched.
+        CheckpointError: there is no complete one; the message names the folder that was searched.
     """
     if str(where) == "latest":
         for folder in newest_first(runs):
@@ -67,10 +67,10 @@ def find_checkpoint(
 
 
 def find_checkpoints(where: str, runs: Path) -> list[Path]:
-    """Return all checkpoints of a folder of checkpoints, or the one of `find_checkpoint`.
+    """Return all checkpoints of a folder of checkpoints, or the one that `find_checkpoint` finds.
 
     Raises:
-        CheckpointError: there is none.
+        CheckpointError: there is no checkpoint.
     """
     if where != "latest" and not os.path.lexists(Path(where) / MANIFEST):
         pool = listed(Path(where))

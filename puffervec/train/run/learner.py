@@ -39,8 +39,8 @@ def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn
         given: policies by name that replace those that the config describes.
 
     Raises:
-        ConfigError: the columns of their images cannot be split over ranks as
-            `train.tensor_parallel` says.
+        ConfigError: the columns of the policies' images cannot be split over the number of ranks
+            in `train.tensor_parallel`.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(setup.run.config.train.seed)
@@ -75,8 +75,8 @@ def new_storage(setup: Setup, name: str) -> Storage:
 class Generators:
     """The generators of actions (on the device) and of shuffles (on the CPU), and torch's own.
 
-    Layers that draw random numbers, such as dropout, use torch's generator. With such layers of
-    torch only one thread works (policies/registry.py: draws). A custom policy that calls
+    Layers that draw random numbers, such as dropout, use torch's generator. A policy with such
+    layers of torch runs in one thread (policies/registry.py: draws). A custom policy that calls
     `nn.functional.dropout` needs `train.threads` 1. With `train.asynchronous` rollout and update
     draw from that generator concurrently, so runs of such policies are not reproducible.
     """
@@ -101,7 +101,7 @@ class Generators:
 
     def load_state(self, files: Files) -> list[str]:
         """Resume from `state`."""
-        if "random" not in files:  # Fewer ranks saved than run now.
+        if "random" not in files:  # The checkpoint is from a run with fewer ranks.
             return []
         tensors, notes = files["random"], []
         if tensors["actions"].shape == self.actions.get_state().shape:
@@ -234,7 +234,7 @@ class Learner:
         return Learned(losses, valid, finished)
 
     def observe(self) -> None:
-        """Let encoders that normalise observations take in the rollout."""
+        """Add the rollout to the statistics of encoders that normalise observations."""
         begin = time.perf_counter()
         for name, storage in self.storages.items():
             encoder = getattr(self.policies[name], "encoder", None)

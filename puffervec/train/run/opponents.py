@@ -188,7 +188,7 @@ def read_policy(
         Its weights, its source for the manifest, and the settings of its network.
 
     Raises:
-        ConfigError: it does not act for these rows, or sees or does something else than they do.
+        ConfigError: the policy does not act for these rows, or its observations or actions differ.
         CheckpointError: the checkpoint cannot be read.
     """
     config, manifest = run.config, ckpt.read_manifest(path)

@@ -30,8 +30,8 @@ from puffervec.system.folder import Folder
 from puffervec.train.run.folders import RUN_FILE
 
 MOST_BYTES = 2**22  # size limit of the file: a few thousand starts
-# Seconds for a git command: enough for a repository of any size. Without a limit, one on a network
-# file system that is gone would block forever.
+# Seconds for a git command: enough for a repository of any size. Without a limit, a repository on a
+# network file system that is gone would block forever.
 _GIT_S = 5.0
 
 
@@ -42,7 +42,7 @@ def record_start(folder: Path, facts: dict[str, Any]) -> str:
 
     Args:
         folder: the run folder.
-        facts: entries that the caller adds: env, device, seeds, the checkpoint it resumes from.
+        facts: entries that the caller adds: env, device, seeds, the checkpoint to resume from.
 
     Raises:
         OSError: the file cannot be read or replaced.

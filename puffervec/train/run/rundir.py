@@ -195,7 +195,7 @@ class RunFiles:
     run_id = ""
 
     def __init__(self, folder: Path, setup: Setup) -> None:
-        """Lock the folder, write config and start, and open the log.
+        """Lock the folder, write the config, record this start, and open the log.
 
         Raises:
             ConfigError: the folder cannot be written, or another trainer uses it.
@@ -218,7 +218,7 @@ class RunFiles:
             raise
 
     def _take(self) -> None:
-        """Create the folder if it is missing, lock it, and write config and start.
+        """Create the folder if it is missing, lock it, write the config and record this start.
 
         Raises:
             OSError: the folder cannot be created or written.
@@ -281,7 +281,7 @@ def config_from_tables(
             "module:Class" and an algorithm "module:NAME" are imported and called with settings
             from the same file, so the file alone must not decide that.
         env: creates the Python env, in place of the name in the file.
-        learns: if False, an algorithm that is not installed is ignored with its settings.
+        learns: if False, an algorithm that is not installed is ignored together with its settings.
 
     Raises:
         ConfigError: an env, table or key is unknown, a value is not allowed, or the user has not

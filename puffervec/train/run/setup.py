@@ -53,7 +53,7 @@ class Setup:
         chosen: the choices and measurements of startup.py.
         team: the ranks that share columns with this one in updates.
         opponents: the opponents that act for policies that do not learn, by policy name.
-        terms: what is added to the losses of policies, by policy name.
+        terms: the terms that are added to the losses of policies, by policy name.
     """
 
     run: RunSpec
@@ -74,7 +74,7 @@ class Setup:
 
     @property
     def behind(self) -> bool:
-        """Whether rollouts come from older weights than those that learn from them."""
+        """Whether rollouts are collected with older weights than those that an update changes."""
         return self.run.config.train.asynchronous or bool(self.run.config.ray.address)
 
     @property
@@ -201,7 +201,7 @@ def _read(
     """Read a checkpoint and its config, and check that it is of this env.
 
     Raises:
-        CheckpointError: it cannot be read, or it is of another env or spec.
+        CheckpointError: the checkpoint cannot be read, or is of another env or spec.
     """
     found = ckpt.read(path, state.stems_for(rank, ckpt.read_manifest(path)))
     if found.manifest["env"] != config.target:

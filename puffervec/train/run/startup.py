@@ -299,9 +299,9 @@ def to_be_chosen(vec: VecSection, python: bool) -> bool:
 def candidates(python: bool) -> dict[str, dict[str, Any]]:
     """Return the vec settings to try on few cores, the default first.
 
-    With Python envs, whose workers have few rows, a forward pass of half the rows takes nearly as
-    long as one of all, and cores that step envs meanwhile are not free: one buffer. Threads are
-    left out for them, because they step one env at a time.
+    Python envs get one buffer: their workers have few rows, so a forward pass for half of the rows
+    takes nearly as long as one for all, and no core is free to step envs meanwhile. They are not
+    tried with threads, which could only step one Python env at a time.
 
     Args:
         python: whether the env is a Python env.
@@ -347,7 +347,7 @@ def _measure_vecs(
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Return agent-steps/s and number of workers of each candidate.
 
-    Both are empty if creating the envs in this process takes more than half of the time. The start
+    Both are empty if creating the envs takes more than half of the allowed time. The start
     of the default's worker processes does not count against the time, because the run needs them
     anyway.
     """
@@ -382,8 +382,8 @@ def speed(
 ) -> float:
     """Measure the agent-steps/s of collecting for about `seconds`.
 
-    It collects at least one turn and at most one rollout, and stops inside the rollout while all
-    halves are in flight, as they are most of the time.
+    It collects at least one turn per half and at most one rollout. It stops inside a rollout, while
+    the turns of all halves are under way, as they are most of the time.
     """
     halves = len(rollout.turns)
     turns = 0

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 Tensors = dict[str, Tensor]
 Files = Mapping[str, Tensors]
-OWN = ("random", "envs", "ahead")  # stems of files that each rank has its own of
+OWN = ("random", "envs", "ahead")  # stems of the files that exist once per rank
 _DECISIVE = ("torch", "device", "bf16", "cpu", "compiled", "ranks")  # of Saver.numerics
 POOL = "pool"
 _SHARED = ("optimizer", "returns", "episodes", POOL)  # the other stems, except those of policies
@@ -114,7 +114,7 @@ def as_trained(
     manifest: Mapping[str, Any],
     tensors: Mapping[str, Any],
 ) -> TrainConfig:
-    """Return the config adapted to the policies of a checkpoint from before a change of defaults.
+    """Return the config adapted to a checkpoint that was written before some defaults changed.
 
     The first versions did not scale the numbers of C envs, and used the mlp for all leaves of a
     Python env with an image.

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Statistics of past rollouts: finished episodes, numbers in infos, the scale of rewards.
 
-They cover rollouts that this process collects and rollouts that hosts send (wings/ray). Hosts count
-where the envs are, so that only sums and rows of numbers are sent. Runs in the learner and on
-hosts.
+They cover rollouts that this process collects and rollouts that hosts send (wings/ray). Each host
+computes the statistics of its own envs, so that only sums and rows of numbers are sent. Runs in the
+learner and on hosts.
 """
 
 from __future__ import annotations

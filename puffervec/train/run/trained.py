@@ -79,7 +79,7 @@ def initial_policies(path: Path, config: TrainConfig) -> dict[str, nn.Module]:
         config: config of the new run.
 
     Raises:
-        CheckpointError: it has no policy of that name, or one of another size.
+        CheckpointError: the checkpoint lacks one of these policies, or has one of another size.
     """
     rows = RunSpec.of(config).rows
     found = ckpt.read(path, only=tuple(ckpt.read_manifest(path)["policies"]))

@@ -67,8 +67,8 @@ class Trainer:
         ranks: the processes that train together.
         device: the device of this process's policies.
         folder: the run folder.
-        counters: agent-steps and so on, over all resumes.
-        learner, collector, saver, reporting: the parts.
+        counters: agent-steps, env-steps, updates and time, over all resumes.
+        learner, collector, saver, reporting: the parts, see the top of this file.
         policies, slots: policies and slots by policy name.
         vec: the vec env.
     """
@@ -231,8 +231,9 @@ class Trainer:
         """
         first = self.counters.updates == 0
         with one_torch_thread():
-            # Later rollouts are observed after the update: observing changes the policy, and the
-            # log-probabilities of the rollout would no longer match.
+            # Later rollouts are observed after the update: observing changes the statistics by
+            # which the policy scales observations, and the log-probabilities of the rollout would
+            # no longer match.
             if first:
                 self.learner.observe()
                 for line in self.learner.outside_bounds():

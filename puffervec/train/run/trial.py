@@ -51,8 +51,7 @@ def try_policies(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module])
         given: policies by name that do not come from the settings; only copies of them run.
 
     Raises:
-        ConfigError: a policy fails, returns something else than expected, or there are no rows for
-            it.
+        ConfigError: a policy fails or returns something unexpected, or there are no rows for it.
     """
     _check_given(rows, given)
     for name, own in rows.items():
