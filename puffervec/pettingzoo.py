@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""C envs as PettingZoo parallel envs: one env in this process, dicts by agent name.
+"""C envs as PettingZoo parallel envs: one env in this process, with dicts by agent name.
 
     env = puffervec.pettingzoo.parallel_env("tag_grid", num_taggers=4)
     observations, infos = env.reset(seed=0)
@@ -9,9 +9,9 @@
         observations, rewards, terminations, truncations, infos = env.step(actions)
 
 Runs in the learner. An agent is a row of the C env. It is in `agents` from the reset (or the step
-at which the env first gives it a row) until the step that ends its episode, and does not come back
-before the next reset: where rows restart by themselves (the scenes of `drive`), the later episodes
-are not shown. For many copies at full speed use `puffervec.make`, which steps thousands of rows.
+in which its row becomes live) until the step that ends its episode, and does not come back before
+the next reset: where rows restart by themselves (the scenes of `drive`), their later episodes are
+not shown. For many copies at full speed use `puffervec.make`, which steps thousands of rows.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ Infos = dict[str, dict[str, Any]]
 class _AgentRows:
     """The agents of one group: row i of `rows` belongs to `names[i]`.
 
-    shown: (agents,) bool, the row held the agent in the last result. finished: (agents,) bool, its
-        episode is over.
+    shown: (agents,) bool, whether the last result had the agent in its row. finished: (agents,)
+        bool, whether the agent's episode is over.
     """
 
     rows: GroupRows
@@ -54,13 +54,13 @@ class _AgentRows:
 
     @property
     def alive(self) -> np.ndarray:
-        """(agents,) bool: has a row and acts in the next step."""
+        """(agents,) bool: whether the agent acts in the next step."""
         alive: np.ndarray = self.shown & ~self.finished
         return alive
 
 
 class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type hints
-    """One C env as a `pettingzoo.ParallelEnv`. Made by `parallel_env`.
+    """One C env as a `pettingzoo.ParallelEnv`. `parallel_env` makes it.
 
     Args:
         env: a name from `puffervec.envs`, or a NativeEnv.
@@ -68,8 +68,9 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
         render_mode: None, or "rgb_array" where the env has a renderer (`metadata["render_modes"]`).
 
     Attributes:
-        possible_agents: all agent names, fixed: "tagger_0", ..., "runner_0" for tag_grid,
-            "agent_0", ... for drive; for other envs the singular of the group's name and a number.
+        possible_agents: the names of all agents, which never change: "tagger_0", ..., "runner_0"
+            for tag_grid, "agent_0", ... for drive; for other envs the singular of the group's name
+            and a number.
         agents: the agents that act in the next step, in the order of possible_agents.
         state_space: space of `state()`.
         episodes: structured array, the records of the C env for episodes that ended in the last
@@ -77,15 +78,15 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
         vec: the vector env beneath (one env, backend serial), for `peek`, `counters`, `save` and
             `load`.
 
-    Infos: {} per agent, or {"action_mask": (choices,) int8} where the agent's group has action
-        masks, 1 for allowed, as `space.sample(mask)` takes it.
-    Options of `reset`: {"task": i} picks what the episode is about (a scene of drive, a start
-        layout of tag_grid); without it the env draws. Other keys are refused.
-    Copies, by `pickle` or `copy.deepcopy`: envs of their own with the same settings, to be reset
-        before they are stepped.
+    Infos: {} per agent, or {"action_mask": (choices,) int8} if the agent's group has action masks:
+        1 for an allowed choice, as in `space.sample(mask)`.
+    Options of `reset`: {"task": i} picks the task of the episode (a scene of drive, a start layout
+        of tag_grid); without it the env draws one. Other keys are refused.
+    Copies made by `pickle` or `copy.deepcopy` are independent envs with the same settings, which
+        must be reset before they are stepped.
 
     Raises:
-        ConfigError: an unknown env or setting, or a render mode that the env does not have.
+        ConfigError: the env or a setting is unknown, or the env does not have the render mode.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
             if native is not None and render_mode is not None
             else None
         )
-        self.vec.reset()  # only then do the rows tell the agents' types
+        self.vec.reset()  # the rows contain the agents' types only after a reset
         self._groups = _name_agents(self.vec)
         self._seeded = False
         self.possible_agents: list[str] = [
@@ -155,7 +156,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
         """Return the space of an agent's observations, always the same object.
 
         Raises:
-            ConfigError: an unknown agent.
+            ConfigError: the agent is unknown.
         """
         return self._space(self.observation_spaces, agent)
 
@@ -163,7 +164,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
         """Return the space of an agent's actions, always the same object.
 
         Raises:
-            ConfigError: an unknown agent.
+            ConfigError: the agent is unknown.
         """
         return self._space(self.action_spaces, agent)
 
@@ -187,11 +188,12 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
             options: {"task": i}, see the class.
 
         Returns:
-            (observations, infos) by agent: copies, (F,) arrays or dicts of arrays by field.
+            (observations, infos) by agent. Observations are copies: (F,) arrays, or dicts of arrays
+            by field.
 
         Raises:
-            ConfigError: an unusable seed or task, or another option. WorkerError: the env refused
-                the task.
+            ConfigError: the seed or task cannot be used, or an option is unknown. WorkerError: the
+                env refused the task.
         """
         if isinstance(
             options, Mapping
@@ -216,18 +218,18 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
         """Step all agents at once.
 
         Args:
-            actions: one per agent in `agents`. Those of agents that are not in `agents` now are
+            actions: one per agent in `agents`. Actions of agents that are not in `agents` now are
                 ignored.
 
         Returns:
-            (observations, rewards, terminations, truncations, infos) by agent, for all that acted:
-            the last observation of those whose episode ended with this step is among them. Copies.
-            Five empty dicts where no agent is left and `actions` is empty.
+            (observations, rewards, terminations, truncations, infos) by agent, copies. They contain
+            every agent that is present after this step, and those whose episode it ended, with
+            their last observation. If no agent is left and `actions` is empty: five empty dicts.
 
         Raises:
-            CallOrderError: before the first reset, or actions where no agent is left. ActionError:
-            an action is missing, of the wrong kind or out of range, or an agent is unknown; nothing
-            was stepped. ClosedError. WorkerError: the env failed.
+            CallOrderError: there was no reset yet, or `actions` is not empty although no agent is
+            left. ActionError: an action is missing, of the wrong kind or out of range, or an agent
+            is unknown; nothing was stepped. ClosedError. WorkerError: the env failed.
         """
         if not self.agents:
             self.vec.turns.require_open()  # an interrupted step has left no agents, either
@@ -266,7 +268,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
         return self._observations(), rewards, terminations, truncations, self._infos()
 
     def _look(self) -> None:
-        """Note who has a row now, who has finished, and who acts next."""
+        """Update which agents have a row now, which have finished, and which act next."""
         self.agents = []
         for agents in self._groups.values():
             rows = agents.rows
@@ -275,7 +277,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
             self.agents += [agents.names[i] for i in np.flatnonzero(agents.alive)]
 
     def _rows_of(self, actions: Mapping[str, Any]) -> Any:
-        """Return the actions as the vector env takes them; rows of absent agents get zeros."""
+        """Return the argument of the vector env's `send`; rows of absent agents get zeros."""
         if not isinstance(actions, Mapping):
             raise ActionError(
                 f"actions are a {type(actions).__name__}: give a dict with one for each of "
@@ -352,7 +354,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # has no type 
             have one size.
 
         Raises:
-            CallOrderError: before the first reset. ConfigError: the env's drawing failed.
+            CallOrderError: there was no reset yet. ConfigError: the env's drawing failed.
         """
         return None if self._recorder is None else self._recorder.picture()
 
@@ -389,7 +391,7 @@ def _name_agents(vec: VectorEnv) -> dict[str, _AgentRows]:
     """Name the rows of each group: by agent type if the env's types have names, else by group."""
     type_names = (
         vec.env.agent_types if isinstance(vec.env, NativeEnv) else ()
-    )  # others are called after their group
+    )  # agents of other envs are named after their group
     counts: dict[str, int] = {}
     found = {}
     for group, rows in vec.halves[0].groups.items():
@@ -404,7 +406,7 @@ def _name_agents(vec: VectorEnv) -> dict[str, _AgentRows]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the first few names for a message."""
+    """Return the first few of `names` as text for a message."""
     return ", ".join(map(repr, names[:4])) + (
         f" and {len(names) - 4} more" if len(names) > 4 else ""
     )

@@ -47,9 +47,9 @@ class Speed:
         run: description of the run.
         seconds: duration of the measured updates.
         updates: number of measured updates.
-        times: shares of the time by part, which add up to 1.
+        times: share of the time that each part of the loop takes; they add up to 1.
         observation_numbers: numbers per row, summed over groups.
-        replay_ratio: how often each sample is learned from.
+        replay_ratio: how often each sample is used for learning.
         overlap: see docs/run-folder.md; None if the run does not report it (without workers or with
             one buffer).
     """
@@ -102,7 +102,7 @@ class Recorder(Dashboard):
 
 
 def measure(config: TrainConfig, seconds: float, signals: StopSignals) -> Speed | None:
-    """Train for a warm-up, then for `seconds`; return the speed of the latter, None after a signal.
+    """Train for a warm-up, then for `seconds`; return the latter's speed, or None after a signal.
 
     Raises:
         ConfigError, SceneError: bad input.

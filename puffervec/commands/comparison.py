@@ -40,7 +40,7 @@ def split_request(request: PlayerRequest) -> tuple[PlayerRequest, list[str]]:
 
 
 def find_other(request: PlayerRequest, who: str, main: Player) -> Player:
-    """Return the player of a baseline, of another run or of a checkpoint, in the task of `main`.
+    """Return the player for a baseline, another run or a checkpoint, in the same task as `main`.
 
     Raises: ConfigError, CheckpointError: no such baseline or run exists.
     """
@@ -66,7 +66,7 @@ def find_other(request: PlayerRequest, who: str, main: Player) -> Player:
 
 
 def side_by_side(report: Report, label: str, others: Sequence[tuple[str, Report]]) -> Report:
-    """Return the report with a table and remarks that compare its totals with the others'."""
+    """Add a table and remarks to the report that compare its totals with those of the others."""
     rows: list[Row] = []
     columns = list(report.total or (report.rows[0] if report.rows else ()))[1:]
     for who, one in ((label, report), *others):
@@ -100,7 +100,7 @@ def describe_overlap(own: Row, other: Row, score: str) -> str:
 
 
 def describe_difference(report: Report, who: str, other: Report) -> str:
-    """Describe the mean difference to another report's score, paired by part.
+    """Describe the mean difference from another report's score, paired by part (such as a scene).
 
     The text has a 95 % interval over parts; it is empty if the two reports have different parts.
 
@@ -115,7 +115,7 @@ def describe_difference(report: Report, who: str, other: Report) -> str:
     scored = [(a, b) for a, b in pairs if a is not None and b is not None]
     weights, theirs = ([part[at][1] for part in scored] for at in (0, 1))
     total, clusters = sum(weights), len(scored)
-    # One of the two may have counted each part several times (--episodes): the shares must agree.
+    # One report may count each part several times (--episodes): only the shares must agree.
     alike = [a * sum(theirs) == b * total for a, b in zip(weights, theirs, strict=True)]
     if report.names() != other.names() or clusters < 2 or not all(alike):
         return ""
@@ -135,7 +135,7 @@ def describe_difference(report: Report, who: str, other: Report) -> str:
 
 
 def _score_of(row: Row, report: Report) -> tuple[float, float] | None:
-    """Return the score and the weight of a part, None if it has no score."""
+    """Return (score, weight) of a part, or None if it has no score."""
     if report.score is None or report.weight is None:
         return None
     score, weight = row[report.score], row[report.weight]

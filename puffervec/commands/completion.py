@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """`puffer-train completion SHELL`: print completion scripts for bash, zsh and fish.
 
-Imports no torch and no code of an env. Flags and envs come from the command itself, so there is no
-second list (puffervec/system/shells.py has the scripts).
+Imports no torch and no code of an env. Flags and envs come from the command itself, so the scripts
+(puffervec/system/shells.py) contain no list of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ SUGGESTIONS = {"--device": ("auto", "cpu", "cuda"), "--host": ("127.0.0.1", "::1
 def candidates(words: Sequence[str], verbs: Mapping[str, Verb]) -> list[str]:
     """Return the completions of the last word; an empty list lets the shell complete file names.
 
-    Args: words: those after `puffer-train`, the last one possibly incomplete; verbs: by name.
+    Args: words: the words after `puffer-train`, of which the last may be incomplete; verbs: all
+        verbs by name.
     """
     typed, before = (words[-1] if words else ""), list(words[:-1])
     return [word for word in _list_words(typed, before, verbs) if word.startswith(typed)]

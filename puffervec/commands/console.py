@@ -13,12 +13,12 @@ from types import FrameType
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    os._exit(128 + number)  # Nothing has been started that would have to be stopped.
+    os._exit(128 + number)  # Nothing has been started yet that must be stopped.
 
 
 def main() -> int:
     """Import the command line, run it and return the exit code."""
-    # A background job ignores Ctrl-C, which stays so. The command line replaces this handler.
+    # A background job ignores Ctrl-C and must continue to. The command line replaces this handler.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
     from puffervec.commands import cli

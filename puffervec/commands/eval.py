@@ -158,8 +158,8 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
 def adapt_config(config: TrainConfig, request: EvalRequest) -> TrainConfig:
     """Return a run's config with the changes that the suite requires.
 
-    Raises: ConfigError: pictures or a suite that the env does not have, or an option that the
-        suite does not take.
+    Raises: ConfigError: the env does not have the requested pictures or suite, or the suite does
+        not support an option.
     """
     own = own_evaluation(config.target)
     suites = {} if own is None else own.suites

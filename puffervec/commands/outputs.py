@@ -11,15 +11,16 @@ from puffervec.system.folder import refuse_odd_file, replace_file
 
 
 def check_output(flag: str, path: Path, *endings: str) -> None:
-    """Refuse a file that could not be written.
+    """Raise if a file could not be written.
 
     Args:
         flag: the flag that names the file.
-        path: of the file.
+        path: path of the file.
         endings: allowed endings of its name, such as ".png"; none: any.
 
     Raises:
-        ConfigError: another ending, a folder that does not exist, or a path that is not a file.
+        ConfigError: the ending is not allowed, the folder does not exist, or the path is not that
+            of a file.
     """
     if endings and path.suffix.lower() not in endings:
         raise ConfigError(f"{flag} {path}: the name must end in {' or '.join(endings)}")
@@ -37,7 +38,7 @@ def save_output(path: Path, data: bytes) -> None:
     """Write a file that readers see either unchanged or complete.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: the file cannot be written.
     """
     try:
         replace_file(path, data)

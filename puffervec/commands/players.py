@@ -60,7 +60,7 @@ class Player:
         folder: folder of the run whose policies act; None for a baseline, and for a checkpoint
             outside a run folder.
         checkpoint: name of the checkpoint, "" for a baseline.
-        trained: the config with which it was trained; None for a baseline.
+        trained: the config with which the actor was trained; None for a baseline.
     """
 
     config: TrainConfig
@@ -145,7 +145,7 @@ def player_words(parsed: argparse.Namespace) -> list[str]:
 
 
 def progress_of(request: PlayerRequest) -> AbstractContextManager[None]:
-    """Return a context that prints progress if the request says so."""
+    """Return a context that prints progress if the request asks for it."""
     return progress_to(ProgressLines() if request.progress else None)
 
 
@@ -190,7 +190,7 @@ def _find_single(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainCon
             )
         config = configure(TrainConfig.of(request.target))
         if config.python:
-            env_spec(config)  # Refuses an env that cannot be made.
+            env_spec(config)  # Raises for an env that cannot be made.
     else:
 
         def load(checkpoint: Path) -> tuple[RunSpec, dict[str, Any]]:
@@ -216,7 +216,7 @@ def _find_single(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainCon
             rows = acting_rows(run)
             actor = ev.PolicyActor(acting, device, request.deterministic, request.seed, rows)
             folder = path.parent.parent if path.parent.name == CHECKPOINTS else None
-            # A policy that comes with an env is called by its name, wherever it is installed.
+            # A policy that comes with an env is labelled by name, wherever its files are installed.
             own_name = path if Path(request.target).exists() else request.target
             label = str(folder or own_name)
             return Player(config, actor, label, folder, path.name, trained[-1])
@@ -279,7 +279,7 @@ def find_other_side(who: str, config: TrainConfig, request: PlayerRequest, flag:
 
 
 def acting_rows(run: RunSpec) -> Mapping[str, PolicyRows]:
-    """Return the rows for which each policy of a run acts in an evaluation."""
+    """Return, for each policy of a run, the rows for which it acts in an evaluation."""
     own = own_evaluation(run.config.target)
     if own is None or not own.other_rows:
         return run.rows
@@ -296,7 +296,7 @@ def acting_rows(run: RunSpec) -> Mapping[str, PolicyRows]:
 
 
 def _make_actor(name: str, seed: int) -> Actor:
-    """Make an actor with the user's code. Raises: ConfigError: that fails."""
+    """Make an actor with the user's code. Raises: ConfigError: the code fails."""
     make = Creator(load(name))
     actor = run_user_code(name, "cannot be made", lambda: make.make(seed))
     if missing := [

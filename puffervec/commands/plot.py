@@ -5,7 +5,7 @@
     env/... (its rates)   episode/return   episode/length
     losses/policy   ...   agent-steps/s    time split
 
-Each env has its own panels, each series (the seeds of one experiment, or one run) its own colour.
+Each env has its own panels; each series (the seeds of one experiment, or one run) its own colour.
 curves.py determines the content of a panel.
 """
 
@@ -108,7 +108,7 @@ def read_run(where: str | Path) -> Run:
 
 
 def resolve(run: str, runs: Path) -> str:
-    """Return for `latest` the folder of the run in `runs` that was started or resumed last.
+    """If `run` is "latest", return the folder in `runs` that was started or resumed last.
 
     Runs that have logged nothing yet are skipped. Other names are returned unchanged.
 
@@ -125,7 +125,8 @@ def resolve(run: str, runs: Path) -> str:
 def check_request(runs: Sequence[str], out: Path | None, request: Request) -> Path:
     """Check the request and return the path of the picture.
 
-    The path is `out`, else plot.png: in the folder of a single run, or here for several runs.
+    The path is `out`, else plot.png in the folder of a single run, or in the current folder for
+    several runs.
 
     Raises: ConfigError, MissingExtraError: bad input.
     """
@@ -218,12 +219,12 @@ def _title(runs: Sequence[Run]) -> str:
 def _figure_legend(
     figure: Any, series: Sequence[Series], colours: Sequence[str], request: Request
 ) -> None:
-    """Draw the legend of colours, bold, faint and shaded parts below all panels."""
+    """Draw the legend of colours and of bold, faint and shaded parts below all panels."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     handles: list[Any] = []
-    if len(series) > len({one.env for one in series}):  # Else the titles tell them apart.
+    if len(series) > len({one.env for one in series}):  # Else the titles distinguish the series.
         handles = [
             Line2D([], [], color=colour, lw=2, label=one.name)
             for one, colour in zip(series, colours, strict=True)
@@ -249,7 +250,7 @@ def _draw_panel(
     """Draw the curves of a panel.
 
     With several series, colours distinguish series and line styles distinguish metrics or policies;
-    with a single series, colours distinguish these.
+    with a single series, colours distinguish metrics or policies.
     """
     unit, label = x_axis([run for one, _ in series for run in one.runs], request.x)
     alone = len(series) == 1
@@ -363,7 +364,7 @@ def _legend_below(axis: Any, count: int) -> None:
 
 
 def _share(run: Run, key: str) -> float:
-    """Return the mean share over the whole run, whose lines cover spans of unequal length."""
+    """Return the mean share over the whole run, weighted by the unequal spans of its lines."""
     ends = np.array([line[ELAPSED_S] for line in run.lines])
     spans = np.diff(ends, prepend=0.0)
     shares = np.array([line.get(key) or 0.0 for line in run.lines])

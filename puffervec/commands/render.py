@@ -57,7 +57,7 @@ and its numbers over time, averaged over many episodes, as PNG and CSV. For a Gy
 rgb_array it makes a film of the env's own pictures. ENV may precede its RUN. With an ENV alone,
 agents act randomly or by --baseline."""
 FORMATS = ("html", "mp4", "gif", "png")
-# Formats of films, with their largest rates in steps per second: viewers slow down faster GIFs.
+# Formats of films with their highest rates in steps per second: viewers play faster GIFs slowly.
 FILMS = {"mp4": 120.0, "gif": 50.0}
 FILES = {
     "page": "replay.html",
@@ -77,7 +77,7 @@ class RenderRequest(PlayerRequest):
     """The arguments of `puffer-train render`.
 
     Attributes:
-        env: the env that the run must have, if set.
+        env: if set, the env that the run must be of.
         format: one of FORMATS; None: by the suffix of `out`, else html, or mp4 for an env without
             a drawing.
         draw: see `puffervec.viewing.web.choose`.
@@ -175,7 +175,7 @@ def render(request: RenderRequest) -> None:
                 f"{player.config.target} defines no drawing (NativeEnv.drawing): only films of its "
                 "own pictures are possible: use --format mp4 or gif, without --draw and --follow"
             )
-    env_spec(player.config)  # Refuses bad settings before a folder is made.
+    env_spec(player.config)  # Raises for bad settings before a folder is made.
     if request.draw is not None:
         from puffervec.viewing.web.choose import check
 
@@ -280,7 +280,7 @@ def _write_pictures(
 
     env = native_env(player.config.target)
     assert env is not None
-    # A film alone needs as many episodes: otherwise it would differ when actions are sampled.
+    # Even a film alone needs as many episodes: with sampled actions it would differ otherwise.
     numbers = {"episodes": request.episodes, "most_steps": request.steps, "seed": request.seed}
     recording = record(
         env, viewing_settings(env, player.config.env, player.actor), player.actor, **numbers
@@ -342,7 +342,7 @@ def _choose_format(request: RenderRequest, usual: str) -> str:
 def _adapt_config(config: TrainConfig, request: RenderRequest) -> TrainConfig:
     """Return the evaluation config of a run.
 
-    Raises: ConfigError: a run of another env, or an env that cannot be drawn.
+    Raises: ConfigError: the run is of another env, or the env cannot be drawn.
     """
     if request.env not in (None, config.target):
         raise ConfigError(f"{request.target} is a run of {config.target!r}, not of {request.env!r}")
@@ -353,7 +353,7 @@ def _adapt_config(config: TrainConfig, request: RenderRequest) -> TrainConfig:
 
 
 def _paths(request: RenderRequest, player: Player, kind: str) -> dict[str, Path]:
-    """Return the path of each part. Raises: ConfigError: it cannot be written."""
+    """Return the path of each part. Raises: ConfigError: a path cannot be written."""
     if request.out is not None and request.is_file:
         paths = {{"html": "page", "png": "snapshots"}.get(kind, "film"): request.out}
     else:
@@ -440,7 +440,7 @@ def _table(
 def _plot(
     recording: Recording, title: str, request: RenderRequest, kind: str
 ) -> tuple[bytes, str] | None:
-    """Draw a panel for each number: its mean over the envs, in a band of its 95 % interval."""
+    """Draw a panel for each number: its mean over the envs, with a band for its 95 % interval."""
     if not recording.numbers:
         return None
     rows, wholes = _intervals(recording), recording.episode().drawing.wholes
@@ -478,7 +478,7 @@ def _plot(
 
 
 def _intervals(recording: Recording) -> list[dict[str, Interval]]:
-    """Return by step the mean of each number over the envs with its 95 % interval.
+    """Return for each step the mean of each number over the envs, with its 95 % interval.
 
     Numbers that are parts of a whole become shares of it.
     """

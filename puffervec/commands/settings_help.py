@@ -84,7 +84,7 @@ def short_help(config: TrainConfig) -> str:
 def _entry(flag: str, sentence: str, value: Any = None) -> list[str]:
     """Return the help of one flag: its sentence and its value.
 
-    After a long flag they begin on the next line.
+    After a long flag the sentence begins on the next line.
     """
     default = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     text = sentence if value in (None, "") else f"{sentence} [{default}]"
@@ -140,8 +140,8 @@ def full_help(config: TrainConfig) -> str:
 def field_sentences(kind: type) -> dict[str, str]:
     """Return the sentence after or below each field in the source of a dataclass, by field.
 
-    A field of a base class is overridden by one of the same name. The result is empty if there is
-    no source code, as in a zipped package.
+    The field of a subclass replaces a field of the same name in a base class. The result is empty
+    if there is no source code, as in a zipped package.
     """
     sentences: dict[str, str] = {}
     for part in reversed(kind.__mro__):

@@ -78,7 +78,7 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]
         from puffervec.train.run.find import run_folder_of
 
         checkpoint, config = _load_config(parsed.resume, target, args)
-        # Outside a run folder this starts a new run; the checkpoint must not choose its folder.
+        # A checkpoint outside a run folder starts a new run, whose folder it must not choose.
         if run_folder_of(checkpoint) is None:
             config = dataclasses.replace(config, log=LogSection())
         if target is not None and target != config.target:
@@ -147,8 +147,8 @@ def run(args: list[str], signals: StopSignals) -> None:
     """Train and print a summary."""
     config, checkpoint, source = parse_train(args)
     warnings.simplefilter("ignore", SceneWarning)  # `describe_data` prints the same warnings.
-    # Imported before the start, in which a signal raises KeyboardInterrupt: within torch's import
-    # that ends the process by SIGABRT.
+    # Import torch before the start phase, in which a signal raises KeyboardInterrupt: in the import
+    # of torch, that would end the process by SIGABRT.
     import puffervec.train.run.trainer  # noqa: F401
 
     with (
@@ -175,7 +175,7 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 def settings(args: list[str]) -> str:
-    """Return help on the env's most used settings, or with --help-all on all of them."""
+    """Return help on the env's most used settings, or on all of them with --help-all."""
     target = flags.take_target(args)
     if target is None:
         return help_text()
@@ -280,7 +280,7 @@ def _can_draw(config: TrainConfig) -> bool:
     """Return whether the env's evaluation draws pictures."""
     try:
         own = own_evaluation(config.target)
-    except ConfigError:  # It cannot be loaded; the error was printed before.
+    except ConfigError:  # The evaluation cannot be loaded; the error was printed before.
         return False
     return own is not None and own.draw is not None
 
@@ -312,7 +312,7 @@ def code_flags(config: TrainConfig) -> list[str]:
 
 
 def _double_budget(config: TrainConfig, steps: int) -> list[str]:
-    """Return flags that double the budget which ended the run: its time or its agent-steps."""
+    """Return flags that double the budget that ended the run: its time or its agent-steps."""
     section = config.train
     if section.time_limit_s > 0 and steps < section.total_timesteps:
         return ["--time-limit-s", f"{2 * section.time_limit_s:g}"]

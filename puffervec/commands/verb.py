@@ -31,17 +31,18 @@ class Stoppable(Protocol):
     """A trainer, or a sweep of them."""
 
     def request_stop(self) -> None:
-        """Ask it to stop soon. Safe in a signal handler."""
+        """Ask the trainer to stop soon. May be called in a signal handler."""
 
 
 class StopSignals:
     """The handling of Ctrl-C and SIGTERM within the block, by the phase of the command.
 
-    Without a trainer (imports, evaluation): exit immediately. Starting: raise KeyboardInterrupt, so
-    that the start is undone. Training: stop it, which saves. A second signal ends the process
-    immediately in all phases, even while C code runs and keeps Python's handlers from being called
-    (csrc/core/stop.h); workers exit by themselves when the process is gone. A closed terminal
-    (SIGHUP) does not stop training; without a trainer it ends the process.
+    Without a trainer (imports, evaluation), a signal ends the process immediately. While a trainer
+    starts, it raises KeyboardInterrupt, so that the start is undone. During training, it stops the
+    trainer, which saves a checkpoint. A second signal ends the process immediately in all phases,
+    even while C code runs and keeps Python's handlers from being called (csrc/core/stop.h); workers
+    exit by themselves when the process is gone. A closed terminal (SIGHUP) does not stop training;
+    without a trainer it ends the process.
     """
 
     def __init__(self) -> None:
@@ -57,7 +58,7 @@ class StopSignals:
                 for number in (signal.SIGINT, signal.SIGTERM)
             }
             lib.pv_stop_by_second_signal()
-            # If it has another handler, it is ignored already, as under nohup.
+            # Any other handler means that SIGHUP is ignored already, as under nohup.
             if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
                 self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._hang_up)
         return self
@@ -82,7 +83,7 @@ class StopSignals:
             os._exit(128 + number)
 
     def start(self, make: Callable[[], Trainer]) -> Trainer:
-        """Make a trainer and return it. Raises: KeyboardInterrupt if a signal came meanwhile."""
+        """Make a trainer and return it. Raises: KeyboardInterrupt: a signal came meanwhile."""
         self.starting = True
         try:
             trainer = make()
@@ -116,14 +117,14 @@ class Verb:
             RUN or ENV names the first argument; one that begins with [ needs no arguments.
         summary: a description in a few words.
         about: the description for --help.
-        run: called with the arguments after the verb, and the signals within which it runs. Raises
-            the exceptions that run_command turns into exit codes.
-        options: declares its own flags, from which --help and completion are generated.
-        help: returns another text for --help and --help-all, from the arguments.
-        configured: whether it takes the flags of a run, as train does.
-        targetless: whether it may be called without a target.
-        trainer: whether it needs the packages of the trainer.
-        trains: whether its purpose is the files it writes, not the text it prints.
+        run: called with the arguments after the verb, and the StopSignals whose block it runs in.
+            Raises the exceptions that run_command turns into exit codes.
+        options: declares the verb's own flags, from which --help and completion are generated.
+        help: if set, returns the text for --help and --help-all from the arguments.
+        configured: whether the verb has the flags of a run, as train does.
+        targetless: whether the verb may be called without a target.
+        trainer: whether the verb needs the packages of the trainer.
+        trains: whether the purpose of the verb is the files that it writes, not the printed text.
     """
 
     name: str
@@ -167,7 +168,7 @@ class Verb:
         """Return the verb's own options and its target.
 
         If the verb is configured, `settings` contains the other arguments, for flags.build_config.
-        If it takes settings of an env (players.add_player), `env_flags` contains these.
+        If it has flags for an env's settings (players.add_player), `env_flags` contains these.
 
         Raises: ConfigError: an unknown argument, an invalid value, or no target.
         """

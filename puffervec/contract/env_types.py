@@ -4,7 +4,7 @@
 
 Learner and workers use it. A library of another package is a plain shared library that exports
 `const pv_env_type pv_env_type_<name>` (csrc/contract/pv_env.h); it does not use Python's C
-interface. Its package's setup.py also takes headers and compiler flags from here.
+interface. The setup.py of such a package gets headers and compiler flags from here too.
 
 Imports neither NumPy nor the core at the top: workers import this, and so do builds.
 """
@@ -58,8 +58,8 @@ def get_include() -> str:
 def compile_args(language: str = "c") -> list[str]:
     """Return the compiler flags for env types, for `extra_compile_args` in a setup.py.
 
-    They optimize, and give the same bits on all machines. With PUFFERVEC_DEBUG in the environment
-    they are for a debugger, and with PV_ASSERT compiled in; still the same bits.
+    They optimize, and results have the same bits on all machines. With PUFFERVEC_DEBUG in the
+    environment they suit a debugger and compile PV_ASSERT in; results keep the same bits.
 
     Args:
         language: "c" or "c++".

@@ -274,8 +274,8 @@ class Suite:
         episodes: default number of episodes.
         settings: settings(config) -> config, applied after those of the evaluation; the user's own
             override them.
-        options: flags of `puffer-train eval` that this suite takes, out of those that not every
-            suite does: their values are passed to `evaluate` by name. The value of `against` is a
+        options: optional flags of `puffer-train eval` that this suite accepts, while other suites
+            may not: their values are passed to `evaluate` by name. The value of `against` is a
             mapping of names to actors that drive in place of other agents.
     """
 
@@ -292,11 +292,11 @@ class Evaluation:
 
     Attributes:
         evaluate: evaluate(actor, config, episodes=N, seed=N) -> Report; if the user gives --seeds,
-            with seeds=N too. config: the env's, as `settings` returned it, with the user's own
-            settings on top. The actor is a policy or a baseline; it knows nothing of the env.
+            with seeds=N too. config: the env's config as returned by `settings`, overridden by the
+            user's own settings. The actor is a policy or a baseline; it knows nothing of the env.
         episodes: default number of episodes.
-        settings: settings(config) -> config, from a run's to those of an evaluation: other levels
-            than those trained on.
+        settings: settings(config) -> config: turns the config of a run into that of an evaluation,
+            for instance with levels that were not trained on.
         baselines: for each name, a function that makes the actor from a seed. "random" need not be
             included.
         draw: draw(actor, config, names, seed=N) yields (name, PNG file as bytes) for parts of the
@@ -310,7 +310,7 @@ class Evaluation:
         same_task: same_task(config, other) -> the config of another run, with the task of the first
             one; without it, the first config is used.
         compared: names of the baselines that `puffer-train report` compares a run with by default.
-        other_rows: whether evaluations have rows of their own, so that numbers of rows in
+        other_rows: whether evaluations have other rows than the training, so that row numbers in
             `policy.map` mean nothing there: the first policy that learns acts for all rows of its
             row group.
     """

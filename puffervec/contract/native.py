@@ -108,7 +108,7 @@ class NativeEnv:
     def shared_library_path(self) -> str | None:
         """Path of the shared library, or None for a type of the core.
 
-        For processes that should not import its package.
+        It is for processes that should not import the library's package.
         """
         return None if self.shared_library is None else env_types.locate(self.shared_library)
 
@@ -249,9 +249,9 @@ _hints: Any = functools.cache(typing.get_type_hints)
 
 
 def _choices(config: type[Any], f: dataclasses.Field[Any]) -> tuple[Any, ...]:
-    """Return the names that a field takes, in C's numbering, then the numbers that it takes.
+    """Return the names that a Literal field allows, in C's numbering, then the numbers it allows.
 
-    The result is () for other types.
+    The result is () for fields of other types.
     """
     if _type_name(f) in _KIND:
         return ()

@@ -22,10 +22,10 @@ class Training:
         preset: settings by table and key, as in a `--config` file, used where the user sets
             nothing. Empty: the settings for unknown envs.
         metric: the metric that measures how good a run is.
-        rates: records that stand for many agents and hold sums: name in the log -> record. They
-            become rates per agent; the record `agents` says how many one stands for. "sum/count"
-            divides by the sums of another record instead.
-        more_rates: the same, for records that only some settings produce.
+        rates: for envs whose episode records stand for several agents and hold sums over them: name
+            in the log -> name of the summed value. It is logged per agent, divided by the value
+            `agents`, the number of agents of the record; "sum/count" divides by another value.
+        more_rates: the same, for values that only some settings produce.
         meanings: the meaning of each of these numbers, by its name in the log, in a few words.
         search: additional settings that `puffer-train sweep` searches, by name: "LOW:HIGH",
             "LOW:HIGH:log" or "ONE/TWO/...".

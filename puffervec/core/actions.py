@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Native:
-    """Actions for Python envs that rows cannot hold, passed to each env unchanged.
+    """Actions that rows cannot hold; each Python env gets its own unchanged.
 
     An entry may be of any type. The actions travel through the mailboxes in the same turn. With
     worker processes that costs pickling.
@@ -111,8 +111,8 @@ def _as_raw(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
 def native(group: GroupSpec, rows: GroupRows, given: Any, strict: bool) -> Native | None:
     """Return the actions of a group of Python envs as Native if rows cannot hold them, else None.
 
-    Rows cannot hold floats that they would round: an env gets those in their original precision.
-    The env gets a copy of an array's entry, but the very object of a list's entry.
+    Rows cannot hold floats that they would round, so an env gets these in their original precision.
+    Entries of an array are copied; entries of a list are passed on as the same objects.
 
     Raises:
         ActionError: a wrong number of entries; an array of another shape or not of numbers; with
@@ -182,8 +182,8 @@ def check(
     """Check a batch of actions of all groups.
 
     Args:
-        actions: an array or list for one group, a mapping by group name for several, None for what
-            the rows already hold.
+        actions: an array or list for one group, a mapping by group name for several, None for the
+            actions that the rows already hold.
 
     Returns:
         One array per group that can be copied into its action rows.

@@ -108,7 +108,7 @@ class InfoWriter:
             self.others = []
 
     def put(self, env: int, info: Any) -> None:
-        """Add the info of an env, which is named by its position in the block.
+        """Add the info of an env, given by its position in the block.
 
         Raises:
             TypeError: the info is not a dict.
@@ -201,7 +201,7 @@ class InfoWriter:
         column = int(self.area.head["keys"][0])
         fits = column < COLUMNS and len(name) <= _NAME_BYTES and not name.endswith(b"\0")
         if not fits or any(_SEPARATOR in part for part in path):
-            return -1  # not remembered, or an env that keeps reporting new keys would fill memory
+            return -1  # not remembered: an env that always reports new keys would fill the memory
         self.area.names[column] = (kind.encode(), name)
         self.area.head["keys"] = column + 1
         self._columns[path, kind] = column

@@ -33,7 +33,8 @@ class Infos(Sequence[dict[str, Any]]):
         numeric: columns of numbers by path through nested dicts: (values, present), each (E,) over
             the envs of the batch; values are int64, float64 or bool and only valid where present is
             True. Copies.
-        others: (position in the batch, dict) of envs with infos other than numbers.
+        others: (position in the batch, dict) for each env with infos other than numbers; a list of
+            dicts from a PufferEnv.
     """
 
     __slots__ = ("_dicts", "_record_names", "episodes", "numeric", "others")

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A registry of named things: built in, or from installed packages by entry points.
+"""A registry of named things that are built in, or that installed packages add by entry points.
 
-Each is imported when it is first requested.
+Each thing is imported when it is first requested.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """The memory that learner and workers share.
 
-The learner makes it; workers receive it through multiprocessing and map it. It is separate from
-slab.py because workers import it, and NumPy would cost them start-up time and threads.
+The learner makes it; workers receive it through multiprocessing and map it. This module is separate
+from slab.py because workers import it, and NumPy would cost them start-up time and threads.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SharedMemory:
         size: number of bytes.
 
     Raises:
-        ConfigError: neither has room, or a limit of this process is too low.
+        ConfigError: neither /dev/shm nor a memfd has room, or a limit of this process is too low.
     """
 
     def __init__(self, size: int) -> None:
@@ -105,8 +105,8 @@ def _shm_free() -> int:
 def _reserved_array(size: int) -> Any:
     """Return a zeroed RawArray with reserved space, or None if /dev/shm has filled up meanwhile.
 
-    RawArray zeroes memory that is not reserved; if another program takes the space in between, that
-    is a SIGBUS. So this does what RawArray does, but reserves first.
+    RawArray zeroes memory without reserving it; if another program takes the space in between, the
+    process gets a SIGBUS. So this does what RawArray does, but reserves the space first.
     """
     wrapper: Any = heap.BufferWrapper(size)
     (arena, _, _), _ = wrapper._state

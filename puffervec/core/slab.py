@@ -64,7 +64,7 @@ class Request:
 
 
 def layout(c_spec: Any, request: Request) -> Any:
-    """Return a `pv_slab*` head with all offsets (csrc/core/slab.c).
+    """Return a `pv_slab*` header with all offsets (csrc/core/slab.c).
 
     Raises:
         ConfigError: the sizes overflow, or there is no room for them (puffervec/system/memory.py).
@@ -96,10 +96,10 @@ class GroupRows:
         masks: (rows,) bool.
         agent_types: (rows,) uint8.
         action_masks: (rows, choices) bool, or None.
-        actions: (rows,) or (rows, D) of uint8 where no index has more than 255 choices, else of
+        actions: (rows,) or (rows, D) of uint8 if every index has at most 255 choices, else of
             int32; or (rows, D) float32; for Python envs as the action plan defines.
-        agent_ids: (rows,) int64, index of the row's agent over the whole vector env: env * agents
-            of all groups + slot.
+        agent_ids: (rows,) int64, index of the row's agent over the whole vector env: env * (agents
+            per env over all groups) + slot.
         final_observations: like observations, in same-step mode: the last observation of rows that
             are done; else None.
     """
@@ -120,7 +120,7 @@ class GroupRows:
 
 @dataclass(frozen=True)
 class Half:
-    """One half of the envs.
+    """The envs of one buffer; they are called a half whatever the number of buffers.
 
     Attributes:
         env_ids: (envs,) int64 global env indices.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The layout of an env's rows, read from the `pv_spec` that its C code fills.
 
-Python keeps no second list.
+It is not repeated in Python.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ class GroupSpec:
         observation_plan: layout of a Python env's observations in the rows
             (puffervec.workers.python.emulation); None for C envs.
         action_plan: layout of a Python env's actions in the rows; None for C envs.
-        action_axes: numbers that the choices stand for, if their mean is an action too, such as
-            steering angles: those of each axis. A discrete action is the index of a combination,
-            in which the last axis varies fastest; each dim of a multi-discrete one is an axis.
-            () otherwise.
+        action_axes: for each axis, the numbers that its choices stand for, if the mean of such
+            numbers is a sensible action too, as for steering angles; () otherwise. A discrete
+            action is the index of a combination, in which the last axis varies fastest; each dim
+            of a multi-discrete action is an axis.
     """
 
     name: str

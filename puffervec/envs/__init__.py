@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The C envs: built-in ones, and those of installed packages.
 
-A package adds an env by an entry point in its pyproject.toml that loads to a `puffervec.NativeEnv`:
+A package adds an env by an entry point in its pyproject.toml that names a `puffervec.NativeEnv`:
 
     [project.entry-points."puffervec.envs"]
     my_env = "my_package:ENV"
@@ -18,12 +18,13 @@ from puffervec.contract.native import NativeEnv
 from puffervec.core.registry import Registry
 from puffervec.doors import door
 
-# Each module of this package is an env, except for those with an underscore; drive is a package.
+# Each module of this package is an env, except those whose name begins with an underscore; an env
+# may also be a package, such as drive.
 _MODULES = [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
 BUILT_IN = {name: f"{__name__}.{name}:ENV" for name in _MODULES} | {"drive": "drive_env.env:ENV"}
 _REGISTRY = Registry("puffervec.envs", "env", NativeEnv, BUILT_IN)
 names = _REGISTRY.names
-OCEAN = "ocean:"  # Before the path of an env of PufferLib.
+OCEAN = "ocean:"  # Prefix of the path of a PufferLib env.
 
 
 def get(name: str) -> NativeEnv:
@@ -39,16 +40,16 @@ def ocean(path: str | Path, **settings: Any) -> NativeEnv:
     """Return a C env of PufferLib 3.0, 4.0 or 5.0, compiled from its files as they are.
 
     Args:
-        path: the env's folder, its binding, or its header. What it includes decides the
-            generation.
-        **settings: values that replace the defaults of its settings, which are those of its .ini
+        path: the env's folder, its binding, or its header. The files that it includes decide which
+            version of PufferLib it is for.
+        **settings: values that replace the defaults of the env's settings, which come from its .ini
             file or its Python class.
 
     Returns: the env, for `make`; `make("ocean:PATH")` does the same.
 
     Raises:
-        ConfigError: there is no such env, it does not compile (the message names the first line),
-            or it has no such setting.
+        ConfigError: there is no such env, it does not compile (the message has the compiler's first
+            error), or it has no such setting.
     """
     made: NativeEnv = door("ocean", "ocean:PATH").env(path, settings)
     return made

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The drawings of the games of Tag: taggers, runners, their trails, and tags."""
+"""The drawings of the Tag games: taggers, runners, their trails, and tags."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from puffervec.contract.drawing import (
 COLOURS = {"tagger": ORANGE, "runner": BLUE, "tag": INK}
 LEFT, STILL_IN = "runners left", "still in the game"
 TRAIL, CROWDED_TRAIL = 20, 3  # Steps.
-# Radius of an agent, in widths of the field; it shrinks with more agents than CROWDED.
+# Radius of an agent, in widths of the field; it shrinks if there are more agents than CROWDED.
 RADIUS, CROWDED = 1 / 80, 400
-MOST_CELLS_DRAWN = 25  # Across.
-# The actions of csrc/tag/grid.c, whose y axis points up here.
+MOST_CELLS_DRAWN = 25  # Cells along a side.
+# The actions of csrc/tag/grid.c; the y axis of a drawing points up.
 MOVES = ("stay", "right", "left", "up", "down")
 
 
 def drawing_of_grid(config: Any, state: State) -> Drawing:
-    """Return the drawing of tag_grid: agents on cells; those on one cell surround its middle."""
+    """Return the drawing of tag_grid: agents on cells; several on one cell surround its middle."""
     length = config.grid_length
     inner = [cell - 0.5 for cell in range(1, length + 1)] if length < MOST_CELLS_DRAWN else []
     lines = [Line(((at, -0.5), (at, length + 0.5)), faded=True) for at in inner]
@@ -73,7 +73,7 @@ def _tagged(state: State) -> bool:
 
 
 def _spread(cells: list[tuple[int, int]], away: float) -> list[tuple[float, float]]:
-    """Return the agents' places: the middle of a cell, or around it where it holds several."""
+    """Return where to draw agents: in the middle of a cell, or around it if it has several."""
     count, seen, places = Counter(cells), Counter[tuple[int, int]](), []
     for x, y in cells:
         angle = 2 * math.pi * seen[x, y] / count[x, y]
@@ -84,14 +84,14 @@ def _spread(cells: list[tuple[int, int]], away: float) -> list[tuple[float, floa
 
 
 def drawing_of_plane(config: Any, types: np.ndarray, changes: Mapping[str, np.ndarray]) -> Drawing:
-    """Return the drawing of tag_continuous: agents in the plane, with a line ahead.
+    """Return the drawing of tag_continuous: agents in the plane, with a line in their heading.
 
-    The ring of a tagger is its reach.
+    The ring around a tagger shows its reach.
 
     Args:
         config: config of the env.
         types: (N,) 1 for taggers.
-        changes: the change of each choice of the two parts of an action, by the name of the part.
+        changes: for each of the two parts of an action, by name, the change that each choice makes.
     """
     length, margin = (
         config.grid_length,
@@ -105,7 +105,7 @@ def drawing_of_plane(config: Any, types: np.ndarray, changes: Mapping[str, np.nd
     def tagged(state: State, before: State | None) -> np.ndarray:
         """Return the runners that were tagged in this step.
 
-        They are gone, or near a tagger where tagged runners stay in the game.
+        They left the game in this step, or, if tagged runners stay in it, are near a tagger.
         """
         if before is None:
             return runners[:0]

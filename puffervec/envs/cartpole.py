@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """`cartpole`: Gymnasium's CartPole-v1 in C (csrc/envs/cartpole.c).
 
-It is the teaching env for structures of arrays and vector loops.
+It serves as the example of an env that uses structures of arrays and vector loops.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def shapes(state: State, before: State | None) -> Iterator[Shape]:
 def keys(config: CartpoleConfig) -> Keys:
     """Return the keys: push left, push right.
 
-    Without a key pushes alternate, since every action pushes.
+    If no key is pressed, left and right pushes alternate, since every action is a push.
     """
     turns = itertools.cycle((0, 1))
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`probe`: the annotated teaching env (csrc/envs/probe.c).
+"""`probe`: an annotated example of an env (csrc/envs/probe.c).
 
 Its numbers can be computed by hand, and it can fail on demand.
 """
@@ -26,7 +26,7 @@ FAULTS = (
     "error",
     "slow",
 )
-# Values of ProbeConfig.fault_step besides the number of steps since the reset.
+# Values of ProbeConfig.fault_step for moments that are not a step.
 MOMENTS = {"reset": -1, "save": -2, "load": -3, "peek": -4, "close": -5, "init": -6, "poke": -7}
 
 

@@ -121,7 +121,7 @@ def _refuse(name: str, value: object, allowed: str) -> ConfigError:
 
 
 def _check_counts(config: TagContinuousConfig) -> None:
-    """Raise ConfigError where numbers cannot be used for the draws and tables.
+    """Raise ConfigError if a setting that the draws and tables below need cannot be used.
 
     All other bounds are checked in C.
     """
@@ -151,7 +151,7 @@ def _check_counts(config: TagContinuousConfig) -> None:
 
 
 def _start_array(config: TagContinuousConfig, name: str, agents: int) -> np.ndarray | None:
-    """Return a start array of the settings as (N,) float64, or None. Any angle is a direction."""
+    """Return a start array of the settings as (N,) float64, or None. Directions have no bounds."""
     if name == "starting_directions":
         return _numbers(
             config, name, agents, -LARGEST, LARGEST, f"one finite angle per agent ({agents})"
@@ -165,7 +165,11 @@ def _start_array(config: TagContinuousConfig, name: str, agents: int) -> np.ndar
 def _numbers(
     config: TagContinuousConfig, name: str, count: int, low: float, high: float, wanted: str
 ) -> np.ndarray | None:
-    """Return a setting as (count,) float64, or None. Raises: ConfigError: it is not `wanted`."""
+    """Return a setting as (count,) float64, or None.
+
+    Raises:
+        ConfigError: the setting is not what `wanted` describes.
+    """
     value = getattr(config, name)
     if value is None:
         return None
@@ -177,19 +181,20 @@ def _numbers(
         raise ConfigError(
             f"tag_continuous: {name} has shape {array.shape} and type {array.dtype}: use {wanted}"
         )
-    outside = array[~((array >= low) & (array <= high))]  # Also NaN.
+    outside = array[~((array >= low) & (array <= high))]  # NaN counts as outside.
     if outside.size:
         raise ConfigError(f"tag_continuous: {name} contains {outside[0]}: use {wanted}")
     return array.astype(np.float64)
 
 
 def start_of(config: TagContinuousConfig) -> Start:
-    """Draw types and start as TagContinuous's constructor does.
+    """Draw types and start as the constructor of WarpDrive's TagContinuous does.
 
-    The generator and the order are WarpDrive's; values in the settings are not drawn.
+    The generator and the order of the draws are WarpDrive's; values that the settings contain are
+    not drawn.
 
     Raises:
-        ConfigError: names the setting that cannot be used.
+        ConfigError: a setting cannot be used; the message names it.
     """
     _check_counts(config)
     agents = config.num_taggers + config.num_runners
@@ -219,7 +224,7 @@ def start_of(config: TagContinuousConfig) -> Start:
 
 
 def action_table(config: TagContinuousConfig, kind: str) -> np.ndarray:
-    """Return the change of each choice of an action: (levels + 1,) float32, 0 first.
+    """Return the change that each choice of an action makes: (levels + 1,) float32, the first 0.
 
     WarpDrive rounds the ends of the range to float32 and, under NumPy 1, spaces the values in
     float64. With ends that are not rounded, or with spacing in float32 as in NumPy 2, some values
@@ -248,7 +253,7 @@ def action_table(config: TagContinuousConfig, kind: str) -> np.ndarray:
 
 
 def changes_of(config: TagContinuousConfig) -> tuple[np.ndarray, np.ndarray]:
-    """Return the changes of speed and of direction (rad) by action, (levels + 1,) float32 each."""
+    """Return the changes of acceleration and of direction (rad), (levels + 1,) float32 each."""
     return action_table(config, "acceleration"), action_table(config, "turn")
 
 
@@ -298,7 +303,7 @@ TRAINING = Training(
             "hidden": (64, 64),
             "normalize": False,
         },
-        # There are few taggers, so that a pass over their steps costs little.
+        # There are few taggers, so an epoch over their steps costs little.
         "policies": {"tagger": {"update_epochs": 4}},
     },
     metric="env/tags",

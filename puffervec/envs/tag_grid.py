@@ -88,7 +88,7 @@ def _starts(config: TagGridConfig, cells: Sequence[int] | None, name: str) -> np
 
 
 def _pool(config: TagGridConfig) -> EnvData:
-    """Return the layouts of WarpDrive's variant with a reset pool."""
+    """Draw the start layouts of WarpDrive's variant that has a pool of them for resets."""
     if (
         config.random_starts
         or config.starting_location_x is not None
@@ -116,7 +116,7 @@ def _build(config: TagGridConfig) -> EnvData:
         raise ConfigError(
             f"tag_grid: reset_pool is {config.reset_pool}: use 0 (no pool) to {MOST_LAYOUTS}"
         )
-    # Otherwise csrc/tag/grid.c raises the error.
+    # For unusable numbers no pool is drawn: csrc/tag/grid.c then raises the error.
     if config.reset_pool and config.num_taggers > 0 and config.grid_length > 0:
         return _pool(config)
     start_x = _starts(config, config.starting_location_x, "starting_location_x")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Gymnasium's vector API over puffervec's backends: its vector envs, and ids for the C envs.
+"""Gymnasium's vector API over puffervec's backends: vector envs, and Gymnasium ids of the C envs.
 
 >>> import gymnasium, puffervec.gym
 >>> envs = gymnasium.make_vec("puffervec/TagGridWorld-v0", num_envs=2, backend="serial")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Checks the arguments of Gymnasium's vector envs: env functions, mode, seeds, options, spaces.
 
-Error types, and the texts that scripts match, are those of Gymnasium. Runs in the learner.
+Error types, and the messages that scripts may match, are those of Gymnasium. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ AUTORESET = {
 
 
 class DoneEnvError(CallOrderError, AssertionError):
-    """A step of an env that is done, with autoreset disabled.
+    """An env was stepped although it is done and autoreset is disabled.
 
-    It is also an AssertionError, which Gymnasium raises there.
+    Gymnasium raises an AssertionError in this case, so this is one too.
     """
 
 
 def needs_reset(env: Any, *wrappers: type[Any]) -> bool:
-    """Return whether `env` may not be stepped before its first reset.
+    """Return whether `env` refuses steps before its first reset.
 
-    OrderEnforcing and `wrappers` forbid it; other Python envs allow it.
+    It does if it is wrapped in OrderEnforcing or one of `wrappers`. Other Python envs allow them.
     """
     if not isinstance(env, Env):
         return True
@@ -51,10 +51,10 @@ def needs_reset(env: Any, *wrappers: type[Any]) -> bool:
 
 
 def autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
-    """Return the member for a member or its value ("NextStep", "SameStep", "Disabled").
+    """Return the AutoresetMode, given as a member or a value ("NextStep", "SameStep", "Disabled").
 
     Raises:
-        ValueError: anything else.
+        ValueError: `mode` is neither.
     """
     return mode if isinstance(mode, AutoresetMode) else AutoresetMode(mode)
 
@@ -63,8 +63,8 @@ def env_fns(functions: Any) -> list[Callable[[], Any]]:
     """Return the functions that make envs, one per env, as a list.
 
     Raises:
-        TypeError: not a sequence of functions.
-        ValueError: an empty one.
+        TypeError: `functions` is not a sequence of functions.
+        ValueError: the sequence is empty.
     """
     if not isinstance(functions, Iterable) or isinstance(functions, (str, Env)):
         raise TypeError(
@@ -89,7 +89,7 @@ def env_fns(functions: Any) -> list[Callable[[], Any]]:
 
 
 def env_seeds(seed: Any, num_envs: int) -> list[int | None]:
-    """Return one seed per env: seed + i, the i-th entry of a sequence, or None.
+    """Return one seed per env: for env i, seed + i, or the i-th entry of a sequence, or None.
 
     Raises:
         ValueError: a sequence of another length, or seeds that do not fit into 63 bits.
@@ -117,7 +117,7 @@ def env_seeds(seed: Any, num_envs: int) -> list[int | None]:
 
 
 def _check_seed(entry: Any, seed: Any, envs: int, name: str = "seed") -> None:
-    """Raise unless `entry`, for this many envs, is a whole number that fits."""
+    """Raise unless `entry` is a whole number that fits, as do those for the `envs` after it."""
     if not isinstance(entry, (int, np.integer)):
         raise TypeError(
             f"{name} is {entry!r} (of {seed!r}): must be a whole number, or None for envs that "
@@ -133,8 +133,8 @@ def split_options(
     """Return (reset mask or None, the options for the envs or None); the dict is not changed.
 
     Raises:
-        TypeError: not a dict, or the mask is not a boolean array.
-        ValueError: the mask does not have shape (num_envs,), or is nowhere True.
+        TypeError: `options` is not a dict, or the mask is not a boolean array.
+        ValueError: the mask does not have shape (num_envs,), or has no True entry.
     """
     if options is None:
         return None, None
@@ -161,7 +161,7 @@ def split_options(
 
 
 def check_options(options: Any, known: Collection[str], env: str) -> None:
-    """Raise ConfigError unless a C env knows all options of its reset."""
+    """Raise ConfigError if `options` has a key that the C env's reset does not know."""
     if options is None:
         return
     if not isinstance(options, Mapping):
@@ -184,9 +184,9 @@ def observation_spaces(
         spaces: the observation spaces of all sub-envs, in order.
 
     Raises:
-        ValueError: an unknown mode.
-        TypeError: a pair of other things than spaces.
-        RuntimeError: spaces that cannot be batched.
+        ValueError: the mode is unknown.
+        TypeError: the pair does not consist of spaces.
+        RuntimeError: the spaces cannot be batched.
     """
     if isinstance(observation_mode, tuple) and len(observation_mode) == 2:
         if not all(isinstance(space, Space) for space in observation_mode):
@@ -214,7 +214,7 @@ def check_spaces(
 ) -> None:
     """Raise RuntimeError unless every observation space fits `single`.
 
-    In mode "same" they must be equal, otherwise of equal shape and dtype.
+    In mode "same" they must be equal to it, otherwise have its shape and dtype.
     """
     for index, space in enumerate(spaces):
         if observation_mode == "same":

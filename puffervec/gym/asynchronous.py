@@ -64,26 +64,27 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDAr
             shared_memory: True refuses observation spaces that shared memory cannot hold (Graph,
                 Sequence, custom ones); False pickles those observations. Text and OneOf are pickled
                 in any case.
-            copy: return copies of the observations; False: views, valid until the next call of
-                `step` or `reset`.
+            copy: True: return copies of the observations; False: views, valid until the next call
+                of `step` or `reset`.
             context: how processes are started: "spawn", "forkserver" or "fork". None: "forkserver".
             daemon: True and False are equivalent: workers end with this process, and envs may use
                 multiprocessing.
-            worker: None. A function that communicates over pipes cannot be used here.
+            worker: must be None: a function that communicates over pipes cannot be used here.
             observation_mode: "same": equal observation spaces; "different": spaces of equal shape
                 and dtype with other bounds; or a pair (batched space, single space), which is not
                 checked.
             autoreset_mode: an AutoresetMode or its value: "NextStep", "SameStep", "Disabled".
-            max_concurrency: the most envs that may run simultaneously, a limit of the workers.
+            max_concurrency: the most envs that may run simultaneously. It limits the number of
+                workers.
             num_workers: number of worker processes; "auto": one per usable core, at most one per
                 env.
-            timeout_s: longest wait for a worker in any call. Then WorkerTimeout is raised, and only
-                `close` can be called.
+            timeout_s: longest wait for a worker in any call. After it, WorkerTimeout is raised, and
+                only `close` can be called.
 
         Raises:
-            RuntimeError: spaces that do not fit together.
-            ValueError: an argument that cannot be used.
-            TypeError: a Graph or Sequence as observation, with shared_memory.
+            RuntimeError: the envs' spaces do not fit together.
+            ValueError: an argument cannot be used.
+            TypeError: an observation space has a Graph or Sequence, and shared_memory is True.
             Exception: whatever an env's constructor raises, with a note.
         """
         super().__init__(env_fns, copy, observation_mode, autoreset_mode)
@@ -111,9 +112,9 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDAr
             raise
 
     def _probe(self) -> None:
-        """Make envs here to read their spaces, and close them.
+        """Make envs in this process, read their spaces, and close the envs.
 
-        One env is enough, unless each may have other spaces.
+        One env is enough, unless the envs may have different spaces.
         """
         count = self.num_envs if self.observation_mode == "different" else 1
         envs = []
@@ -182,13 +183,13 @@ def _check_worker(worker: Callable[..., None]) -> None:
 
 
 def _check_shared(space: spaces.Space[Any]) -> None:
-    """Raise for observations that Gymnasium's shared memory cannot hold.
+    """Raise for an observation space that Gymnasium's shared memory cannot hold.
 
-    Without shared_memory they go through the side channel.
+    With shared_memory=False such observations go through the side channel.
 
     Raises:
-        TypeError: a Graph or a Sequence at any depth.
-        ValueError: a user's own kind of space.
+        TypeError: the space is a Graph or a Sequence, or contains one at any depth.
+        ValueError: the space, or a part of it, is of a user's own kind.
     """
     if isinstance(space, (spaces.Dict, spaces.Tuple, spaces.OneOf)):
         for part in space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces:
@@ -216,7 +217,7 @@ def _check_concurrency(value: Any) -> int | None:
 
 
 def _workers(num_workers: int | str, max_concurrency: int | None, num_envs: int) -> Any:
-    """Return the number of workers, within max_concurrency and num_envs."""
+    """Return the number of workers; "auto" is limited by max_concurrency and num_envs."""
     most = min(num_envs, max_concurrency or num_envs)
     if num_workers == "auto":
         return min(usable_cores(), most)

@@ -69,7 +69,7 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     def _describe(
         self, env: gymnasium.Env[Any, Any], observation_spaces: Sequence[gymnasium.Space[Any]]
     ) -> None:
-        """Read spaces, metadata and render mode of one env, and the observation spaces of all."""
+        """Set spaces, metadata and render mode from one env and all envs' observation spaces."""
         # A copy: the dict usually belongs to the env's class.
         self.metadata = {**env.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = env.render_mode
@@ -104,7 +104,7 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         options: dict[str, Any] | None,
     ) -> None:
         self._never_reset = False
-        # A mask of all envs may come first, a mask of some may not.
+        # The first reset must be of all envs: a mask that is True everywhere counts as one.
         some = mask is not None and not mask.all()
         self.core.async_reset(seeds, mask=mask if some else None, options=options)
 
@@ -134,9 +134,9 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         )
 
     def _add_final(self, batch: dict[str, Any], done: NDArray[np.intp]) -> None:
-        """Add `final_obs` for the envs that ended.
+        """Add `final_obs` for the envs whose episode ended.
 
-        Their rows are separate, so that the reset cannot overwrite them.
+        Final observations have rows of their own, which the reset does not overwrite.
         """
         if not done.size:
             return
@@ -157,7 +157,7 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         return self.call(name)
 
     def _one_each(self, values: Any) -> list[Any]:
-        """Return one value per env: the entries of a list or tuple, or one value for all."""
+        """Return a list of one value per env: the entries of a list or tuple, or the same value."""
         each = list(values) if isinstance(values, (list, tuple)) else [values] * self.num_envs
         if len(each) != self.num_envs:
             raise ValueError(
@@ -168,12 +168,12 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
-        """The generator of every sub-env (copies where the envs are in other processes)."""
+        """The generators of all sub-envs (copies where the envs are in other processes)."""
         return self.get_attr("np_random")
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
-        """The seed of every sub-env's generator."""
+        """The seeds of all sub-envs' generators."""
         return self.get_attr("np_random_seed")
 
     def render(self) -> tuple[Any, ...]:
@@ -198,12 +198,12 @@ def send(core: CoreVectorEnv, rows: Any) -> None:
 
 
 def log_errors(errors: Sequence[WorkerError]) -> None:
-    """Report exceptions of envs as Gymnasium's AsyncVectorEnv does, by two warnings each.
+    """Report each exception of an env by two warnings, as Gymnasium's AsyncVectorEnv does.
 
     Args:
         errors: one per worker.
     """
-    # Where warnings are errors, the env's exception takes precedence.
+    # If warnings are turned into errors, the env's exception still takes precedence.
     with contextlib.suppress(Warning):
         for error in errors:
             text = str(error)

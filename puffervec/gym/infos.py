@@ -22,13 +22,14 @@ OBJECT_KEYS = frozenset(("final_obs",))
 
 
 def batch_infos(infos: Infos, num_envs: int) -> dict[str, Any]:
-    """Return the infos of `num_envs` envs as Gymnasium batches them; {} where no env reported any.
+    """Return the infos of `num_envs` envs as Gymnasium batches them; {} if no env reported any.
 
-    Numbers become (num_envs,) int64, float64 or bool, 0 where an env has none; arrays (num_envs,
-    *shape). Dicts are batched recursively. Anything else is put in an object array with None for
-    envs without it, and so are values that do not fit together (different shapes, or a dict in one
-    env and a number in another), in any order of the envs. Each key k comes with `_k`, (num_envs,)
-    bool, unless envs report a key of that name themselves. All arrays are new.
+    Numbers become a (num_envs,) array of int64, float64 or bool, with 0 where an env has none;
+    arrays become one (num_envs, *shape) array. Dicts are batched recursively. Anything else is put
+    in an object array with None for envs without it. So are values that do not fit together
+    (different shapes, or a dict in one env and a number in another), in any order of the envs. Each
+    key k comes with a mask `_k`, (num_envs,) bool, unless envs report a key of that name
+    themselves. All arrays are new.
     """
     if not infos:
         return {}
@@ -46,7 +47,7 @@ class _Entry:
 
     Attributes:
         column: (num_envs, ...) values, or a nested level.
-        mask: (num_envs,) bool, the envs that report it.
+        mask: (num_envs,) bool, the envs that report the key.
     """
 
     column: NDArray[Any] | Level
@@ -61,7 +62,7 @@ class _Entry:
                 self._to_objects()
             assert isinstance(self.column, np.ndarray)
             known = self.column[position]
-            # One dict, whose numbers came before the rest.
+            # The env reported one dict, whose numbers were stored before its other values.
             merges = isinstance(known, dict) and isinstance(value, Mapping)
             self.column[position] = merge(merge({}, known), value) if merges else value
         self.mask[position] = True
@@ -86,7 +87,7 @@ Level = dict[Any, _Entry]
 def _place_column(
     level: Level, path: tuple[str, ...], values: NDArray[Any], present: NDArray[np.bool_]
 ) -> None:
-    """Put one column of numbers under its path."""
+    """Put one column of numbers at its path (the keys of the nested dicts)."""
     key, deeper = path[0], path[1:]
     if key not in level and key not in OBJECT_KEYS:
         level[key] = _Entry({}, np.zeros_like(present)) if deeper else _Entry(values, present)
@@ -113,7 +114,7 @@ def _add(level: Level, info: Mapping[Any, Any], position: int, num_envs: int) ->
 
 
 def _column(key: Any, value: Any, num_envs: int) -> NDArray[Any] | Level:
-    """Return an empty column for values of this kind."""
+    """Return an empty column for values like `value`."""
     if key in OBJECT_KEYS:
         return np.full(num_envs, None, object)
     if isinstance(value, Mapping):
@@ -136,13 +137,13 @@ def _fits(column: Any, value: Any) -> bool:
         or np.shape(value) != column.shape[1:]
     ):
         return False
-    # An int needs only as many bits as its value.
+    # A Python int has no fixed dtype: take the smallest that holds its value.
     dtype = np.min_scalar_type(value) if type(value) is int else np.asarray(value).dtype
     return np.can_cast(dtype, column.dtype)
 
 
 def _with_masks(level: Level) -> dict[str, Any]:
-    """Return a level as a dict with the masks; an env's own entry takes precedence over a mask."""
+    """Return a level as a dict with its masks; an entry that envs report replaces a mask."""
     batch: dict[str, Any] = {}
     for key, entry in level.items():
         batch[key] = _with_masks(entry.column) if isinstance(entry.column, dict) else entry.column

@@ -4,9 +4,10 @@
 
     gymnasium.make("puffervec.gym:puffervec/CartPole-v1")      `make_vec` takes the same ids
 
-Gymnasium imports the module before the colon, which registers them (puffervec/gym/__init__.py).
-Since version 1.0 it no longer searches installed packages, so a plain id needs `import
-puffervec.gym` first. Env NAME of an installed package is `puffervec/NAME-v0`. Runs in the learner.
+Gymnasium imports the module before the colon, which registers the ids (puffervec/gym/__init__.py).
+Since version 1.0 Gymnasium no longer searches installed packages, so a plain id needs `import
+puffervec.gym` first. Env NAME of an installed package has the id `puffervec/NAME-v0`. Runs in the
+learner.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ SINGLE = "puffervec.gym.single:NativeEnvView"
 PLAIN = "puffervec.gym.native:NativeVectorEnv"
 FLATTENED = "puffervec.gym.native:flattened"
 
-# By id without namespace: name of the C env, vector entry point.
+# Id without its namespace: (name of the C env, vector entry point).
 REGISTERED = {
     "TagGridWorld-v0": ("tag_grid", FLATTENED),
     "TagContinuous-v0": ("tag_continuous", FLATTENED),
@@ -50,16 +51,16 @@ REGISTERED = {
 
 
 def ids() -> dict[str, tuple[str, str]]:
-    """Return REGISTERED with the envs of installed packages, none of which is loaded."""
+    """Return REGISTERED and the same for the envs of installed packages, without loading any."""
     built_in = {env for env, _ in REGISTERED.values()}
-    # Rows of several agents become envs; with one agent this is the plain vector env. Gymnasium's
-    # ids allow only these letters.
+    # FLATTENED shows the rows of several agents as envs; with one agent it is the plain vector env.
+    # Gymnasium's ids allow only these characters.
     others = [name for name in names() if name not in built_in and re.fullmatch(r"[\w-]+", name)]
     return {**REGISTERED, **{f"{name}-v0": (name, FLATTENED) for name in others}}
 
 
 def id_of(env: str) -> str | None:
-    """Return the Gymnasium id of a C env by its name; None: it has none."""
+    """Return the Gymnasium id of the C env of this name, or None if it has none."""
     return next((f"{NAMESPACE}/{id}" for id, (name, _) in ids().items() if name == env), None)
 
 
@@ -100,8 +101,8 @@ def make_vec(
     Returns: a gymnasium.vector.VectorEnv, to be closed by `close`.
 
     Raises:
-        gymnasium.error.Error: an unknown id, or arguments that the mode cannot use.
-        ValueError: an unknown mode.
+        gymnasium.error.Error: the id is unknown, or the mode cannot use the arguments.
+        ValueError: the mode is unknown.
     """
     spec = copy.deepcopy(id) if isinstance(id, EnvSpec) else copy.deepcopy(_find(id))
     env_kwargs, spec.kwargs = {**spec.kwargs}, {}
@@ -128,7 +129,7 @@ def make_vec(
 
 
 def _find(id: str) -> EnvSpec:
-    """Return the spec of an id, by default with the newest version; import the module first."""
+    """Import the module that an id names; return the id's spec (by default the newest version)."""
     if not isinstance(id, str):
         raise ConfigError(f"id is {id!r}: must be a text such as 'CartPole-v1', or an EnvSpec")
     module, _, name = id.rpartition(":")
@@ -159,7 +160,7 @@ def _mode(spec: EnvSpec, mode: VectorizeMode | str | None) -> VectorizeMode:
 def make_one(
     spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Wrapper]
 ) -> gymnasium.Env[Any, Any]:
-    """Make one sub-env; runs where the env will be."""
+    """Make one sub-env. Runs in the process that will step it."""
     env = gymnasium.make(spec, **copy.deepcopy(dict(kwargs)))
     for wrapper in wrappers:
         env = wrapper(env)
@@ -197,7 +198,7 @@ def _from_entry_point(
 
 
 def _check_metadata(envs: VectorEnv[Any, Any, Any]) -> None:
-    """Warn where a user's vector env has no autoreset mode, which Gymnasium's wrappers need."""
+    """Warn if a user's vector env has no autoreset mode, which Gymnasium's wrappers need."""
     mode = envs.metadata.get("autoreset_mode")
     if not isinstance(mode, AutoresetMode):
         logger.warn(

@@ -27,28 +27,29 @@ from puffervec.vec.vector_env import VectorEnv as CoreVectorEnv
 
 
 class RowStatistics:
-    """Sums rewards and steps of every row, and reports them when its episode ends.
+    """Sums rewards and steps of every row, and reports them when the row's episode ends.
 
-    The reports are those of Gymnasium's RecordEpisodeStatistics. Envs with one agent leave a record
-    per episode, which costs nothing while none ends. The records of envs with several agents are
-    not per row, so their rows are summed here, with a few NumPy calls per step.
+    The reports are those of Gymnasium's RecordEpisodeStatistics. This class is only for envs with
+    several agents: their records are not per row, so their rows are summed here, with a few NumPy
+    calls per step. Envs with one agent have a record per episode, which costs nothing until one
+    ends.
 
     Only transitions of live agents count: rows without an agent, and the steps that autoreset
     spends on a reset, do not.
     """
 
     def __init__(self, key: str, rows: int, mode: AutoresetMode) -> None:
-        """Args: key: of episodes in infos; rows: their number; mode: of autoreset."""
+        """Args: key: key of episodes in infos; rows: number of rows; mode: autoreset mode."""
         self._key, self._same_step = key, mode is AutoresetMode.SAME_STEP
         self._returns, self._lengths = np.zeros(rows), np.zeros(rows, np.int64)
         self._acts = np.zeros(rows, np.bool_)  # Whether the row's next action counts.
 
     def begin(self, reset: NDArray[np.bool_], masks: NDArray[np.bool_]) -> None:
-        """Take in a reset.
+        """Start the sums of the rows that were reset.
 
         Args:
-            reset: (rows,) the rows that were reset.
-            masks: (rows,) the rows with a live agent.
+            reset: (rows,) bool, the rows that were reset.
+            masks: (rows,) bool, the rows with a live agent.
         """
         self._returns[reset], self._lengths[reset] = 0.0, 0
         self._acts[reset] = masks[reset]
@@ -60,7 +61,7 @@ class RowStatistics:
         ended: NDArray[np.bool_],
         masks: NDArray[np.bool_],
     ) -> None:
-        """Take in a step, arrays (rows,), and add the episodes that ended to `batch`."""
+        """Add a step, given as (rows,) arrays, and put the episodes that ended into `batch`."""
         self._returns += np.where(self._acts, rewards, 0.0)
         self._lengths += self._acts
         if ended.any():
@@ -108,9 +109,9 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
 
     Calls in two parts (`step_async`, `step_wait`, ...) and their errors are those of Gymnasium's
     AsyncVectorEnv. `call`, `get_attr` and `set_attr` raise, as C envs have no Python attributes;
-    use `core.peek` and `core.counters`. Actions out of range act as the no-op (strict=True: are
-    refused). Infos of envs with several agents have "mask", (num_envs,) bool: the rows with a live
-    agent's observation or its last step.
+    use `core.peek` and `core.counters`. Actions out of range act as the no-op; with strict=True
+    they are refused. Infos of envs with several agents have "mask", (num_envs,) bool: the rows with
+    a live agent's observation or its last step.
 
     >>> envs = NativeVectorEnv("tag_grid", 4, flatten_agents=True, backend="serial", num_taggers=10)
     >>> observations, infos = envs.reset(seed=0)
@@ -119,7 +120,7 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
     >>> envs.close()
 
     Attributes:
-        num_envs: rows: envs times agents.
+        num_envs: number of rows: C envs times agents per env.
         agents: rows per env.
         core: the puffervec vector env underneath.
         The others are as in gymnasium.vector.VectorEnv.
@@ -154,15 +155,15 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
                 `step` or `reset`.
             backend, num_workers, pin, strict, timeout_s, start_method: as in `puffervec.make`.
             stats_key: key of finished episodes in infos, {"r": return, "l": length}, each
-                (num_envs,) with masks, and the named values of the env's records where it has one
-                agent; None for none. Not "episode" by default, which Gymnasium's
-                RecordEpisodeStatistics claims for itself.
-            render_mode: None; `gymnasium.make` makes one env with pictures.
+                (num_envs,) with masks, and, for envs with one agent, the named values of their
+                records; None: infos have no episodes. The default is not "episode" because
+                Gymnasium's RecordEpisodeStatistics needs that key for itself.
+            render_mode: must be None; for pictures make one env with `gymnasium.make`.
             settings: settings of the env, as its config names them.
 
         Raises:
-            ConfigError: a setting that cannot be used, or an env with several agents without
-                flatten_agents=True.
+            ConfigError: a setting cannot be used, or the env has several agents and flatten_agents
+                is False.
         """
         if render_mode is not None:
             raise ConfigError(
@@ -190,7 +191,7 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         except BaseException:
             self.core.close()
             raise
-        self._reset_rows = np.ones(self.num_envs, np.bool_)  # Of the pending reset.
+        self._reset_rows = np.ones(self.num_envs, np.bool_)  # Rows of the pending reset.
         # C envs that have a task for the pending reset.
         self._envs_with_task: NDArray[np.intp] | None = None
         self._stats_key = stats_key
@@ -200,7 +201,7 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         )
 
     def _describe(self, env: str, flatten_agents: bool) -> None:
-        """Read spaces and numbers of rows from the core."""
+        """Read the spaces and the number of rows from the core."""
         spec = self.core.spec
         if len(spec.groups) > 1:
             raise ConfigError(
@@ -233,7 +234,8 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
                 env.
 
         Raises:
-            ValueError, TypeError: seeds, a mask or tasks that cannot be used, or another option.
+            ValueError, TypeError: the seeds, the mask or the tasks cannot be used, or an option is
+                unknown.
         """
         super().reset_async(seed, options)
         if isinstance(seed, (int, np.integer)):
@@ -246,9 +248,9 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         options: dict[str, Any] | None,
     ) -> None:
         arguments.check_options(options, ("reset_mask", "task"), self.core.env.name)
-        # A mask of all envs may come first, a mask of some may not.
+        # The first reset must be of all envs: a mask that is True everywhere counts as one.
         envs = None if mask is None or mask.all() else self._whole_envs(mask)
-        self._clear_tasks()  # Of a reset that timed out.
+        self._clear_tasks()  # Those of a reset that timed out.
         if options and options.get("task") is not None:
             self._set_tasks(envs, options["task"])
         self.core.async_reset(seeds, mask=envs)
@@ -262,7 +264,7 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         return (copy_batch(observations) if self.copy else observations), self._infos({}, masks)
 
     def _whole_envs(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return (C envs,) of a mask over rows, whose agents of one env must be equal."""
+        """Reduce a mask over rows to (C envs,) bool; raise if the rows of one env differ."""
         table = mask.reshape(-1, self.agents)
         some: NDArray[np.bool_] = np.any(table, axis=1)
         torn = np.flatnonzero(some != np.all(table, axis=1)).tolist()
@@ -335,7 +337,7 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         return self.core.get_attr(name)
 
     def _one_each(self, values: Any) -> list[Any]:
-        return [values] * self.core.num_envs  # The core raises for any value.
+        return [values] * self.core.num_envs  # Whatever the value, the core raises.
 
     def render(self) -> None:
         """Return None: vector envs have no pictures."""

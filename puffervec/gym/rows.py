@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Conversion of action batches into what `send` takes, and of observation rows into batches.
 
-Each env gets what Gymnasium's own vector envs would pass to it: numbers keep the type in which they
-were passed, even if the space has another one, and values may be out of range. Runs in the learner.
+Each env gets the action that Gymnasium's own vector envs would pass to it: numbers keep their type,
+even if the space has another one, and values may be out of range. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ActionWriter:
         """Store the layout.
 
         Args:
-            plan: the layout of a row, None if rows hold no actions.
+            plan: the layout of a row; None if rows hold no actions.
             single, batched: spaces of one env and of all envs.
             num_envs: number of envs.
         """
@@ -50,18 +50,18 @@ class ActionWriter:
 
         Args:
             actions: an element of the batched action space, or an iterable with one action per env;
-                numbers of any type. Where the space is a Tuple or a Dict, a tuple (or list) or dict
-                of its parts, each with one entry per env.
+                numbers of any type. For a Tuple or Dict space: a tuple (or list) or dict of its
+                parts, each with one entry per env.
 
         Raises:
-            ActionError: (a ValueError) too few or too many, or a part is missing.
-            TypeError: not iterable.
+            ActionError: (a ValueError) there are too few or too many actions, or a part is missing.
+            TypeError: `actions` is not iterable.
         """
         if not isinstance(self._single, LEAF_SPACES):
             return Native(self.one_by_one(actions))
         array = np.asarray(actions)
         if array.dtype == object and array.ndim == 0 and isinstance(actions, Iterable):
-            array = np.asarray(list(actions))  # NumPy takes a generator or a view for one object.
+            array = np.asarray(list(actions))  # NumPy reads a generator or dict view as one object.
         if array.ndim == 0:
             raise TypeError(
                 f"Unable to iterate over the actions {actions!r}: they need one action per env "
@@ -76,7 +76,7 @@ class ActionWriter:
             raise ActionError(
                 f"actions have dtype {array.dtype}: must be numbers of shape {self._shape}"
             )
-        return Native(array.copy())  # An env may keep its action.
+        return Native(array.copy())  # A copy, since an env may keep its action.
 
     def _reshape(self, array: NDArray[Any]) -> NDArray[Any]:
         if array.size != int(np.prod(self._shape)):
@@ -101,7 +101,7 @@ def _counts(single: gymnasium.Space[Any], actions: Any, where: str) -> Iterator[
 
     Raises:
         ActionError: a part of a Tuple or Dict is missing, or a Tuple has one too many.
-        TypeError: a part without entries.
+        TypeError: a part has no entries.
     """
     if isinstance(single, spaces.Dict):
         missing = [
@@ -146,7 +146,8 @@ class ObservationReader:
     def read(self, rows: NDArray[Any]) -> Any:
         """Return the batched observation of `rows`, (N, *row_shape).
 
-        Aliasing: with copy=False views on `rows`, valid until the next step; otherwise new arrays.
+        Aliasing: with copy=False these are views on `rows`, valid until the next step; otherwise
+        new arrays.
         """
         if rows is not self._rows:  # The same array every time, unless the backend copies.
             self._rows, self._views = rows, self._plan.views(rows)
@@ -157,12 +158,12 @@ class ObservationReader:
         return infos
 
     def final(self, rows: NDArray[Any], index: int) -> Any:
-        """Return a copy of the single observation in row `index`, with int for Discrete."""
+        """Return a copy of the observation in row `index`, with Discrete values as int."""
         return _with_ints(self._plan.nativize(rows[index].copy()))
 
 
 def _with_ints(value: Any) -> Any:
-    """Return nested dicts and tuples with int for NumPy's integers, as envs return for Discrete."""
+    """Convert NumPy integers in nested dicts and tuples to int, as envs return for Discrete."""
     if isinstance(value, dict):
         return {key: _with_ints(part) for key, part in value.items()}
     if isinstance(value, tuple):
@@ -176,7 +177,7 @@ def copy_batch(batch: Any) -> Any:
 
 
 def row_of(batch: Any, row: int | tuple[()]) -> Any:
-    """Return a copy of one row of nested dicts and tuples of arrays."""
+    """Return nested dicts and tuples of arrays with a copy of one row of each array."""
     if isinstance(batch, dict):
         return {key: row_of(value, row) for key, value in batch.items()}
     if isinstance(batch, tuple):

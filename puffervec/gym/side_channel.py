@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """A side channel for values of spaces without a fixed size (Text, Graph, Sequence, OneOf, custom).
 
-A row of the slab cannot hold them, so they travel separately: observations as an entry of the info,
-actions as `puffervec.core.actions.Native`. With worker processes this costs pickling; envs with
-other spaces pay nothing. `SideChannelWrapper` runs where the env is, `SideChannelReader` in the
-learner.
+A row of the slab (the shared memory) cannot hold them, so they travel separately: observations as
+an entry of the info, actions as `puffervec.core.actions.Native`. With worker processes this costs
+pickling; envs with other spaces pay nothing. `SideChannelWrapper` runs in the env's process,
+`SideChannelReader` in the learner.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _fits(plan: type[ObservationPlan] | type[ActionPlan], space: gymnasium.Space
 
 
 class SideChannelWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Puts observations into infos, takes actions from the side channel, and shows row spaces."""
+    """Puts an env's observations into infos, and has spaces that fit rows instead of the env's."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], needs: SideChannelNeeds) -> None:
         super().__init__(env)
@@ -87,7 +87,7 @@ class SideChannelWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
     def _pack(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         if not self._needs.observations:
             return observation, info
-        # A list keeps infos from treating it as a number or dict; a copy, since envs reuse arrays.
+        # In a list, so that it is not treated as a number or dict; a copy, as envs reuse arrays.
         return np.zeros(1, np.uint8), {**info, KEY: [copy.deepcopy(observation)]}
 
 
@@ -130,17 +130,17 @@ class SideChannelReader:
 
 
 def _split(info: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
-    """Return an info without the observation, and the observation in a list, or None."""
+    """Return (info without the observation, [observation]), or (info, None) if it has none."""
     if KEY not in info:
         return info, None
     return {key: value for key, value in info.items() if key != KEY}, info[KEY]
 
 
 def wrap(env: gymnasium.Env[Any, Any], needs: SideChannelNeeds) -> gymnasium.Env[Any, Any]:
-    """Return an env with spaces that fit rows: the env itself where its spaces do."""
+    """Return an env with spaces that fit rows: the env itself if its own spaces do."""
     return SideChannelWrapper(env, needs) if needs else env
 
 
 def make_wrapped(env_fn: Any, needs: SideChannelNeeds) -> gymnasium.Env[Any, Any]:
-    """Make an env with spaces that fit rows; runs where the env will be."""
+    """Make an env with spaces that fit rows. Runs in the process that will step it."""
     return wrap(env_fn(), needs)

@@ -53,8 +53,8 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
             settings: settings of the env, as its config names them.
 
         Raises:
-            ConfigError: a setting that cannot be used, or an env with several kinds of agents.
-            MissingExtraError: no package to draw with.
+            ConfigError: a setting cannot be used, or the env has several kinds of agents.
+            MissingExtraError: no package to draw with is installed.
         """
         native = puffervec.envs.get(env)
         if render_mode is not None and (render_mode != "rgb_array" or not native.has_pictures):
@@ -84,13 +84,14 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         """Begin an episode.
 
         Args:
-            seed: seed of the env; None: the next episode of the same seed (a random one at first).
+            seed: seed of the env; None: begin the next episode of the same seed (at the first
+                reset, a random seed).
             options: "task": the task (scene, start layout) to run.
 
         Returns: (observation, info); arrays are new.
 
         Raises:
-            ConfigError: another option, or a seed or task that cannot be used.
+            ConfigError: an option is unknown, or the seed or task cannot be used.
         """
         first = self._np_random is None
         super().reset(seed=seed)
@@ -115,7 +116,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         Returns: (observation, reward, terminated, truncated, info); arrays are new.
 
         Raises:
-            ActionError: an action of another kind or shape.
+            ActionError: the action has another kind or shape.
             CallOrderError: the episode is over, or none has begun.
         """
         if self._ended and self._core.autoreset_mode != "disabled":
@@ -166,7 +167,9 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         }
 
     def render(self) -> NDArray[np.uint8] | None:
-        """Return the present picture as (H, W, 3) uint8 of constant size; None without render_mode.
+        """Return a picture of the env now, (H, W, 3) uint8, or None if render_mode is None.
+
+        All pictures have the same size.
 
         Raises:
             CallOrderError: before the first reset.
@@ -179,9 +182,9 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
 
 
 def _open_core(env: str, settings: dict[str, Any]) -> VectorEnv:
-    """Open the env without autoreset.
+    """Open the env without autoreset, or in next-step mode if it supports no other.
 
-    An env in Ocean's style, which resets itself, supports only the next-step mode.
+    An env in the style of PufferLib's Ocean resets itself, so it supports only that mode.
     """
     try:
         return make(

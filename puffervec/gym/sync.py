@@ -67,7 +67,7 @@ class SyncVectorEnv(PythonVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
             raise_original(error)
 
     def _restart(self, error: WorkerError) -> NoReturn:
-        """Restart the backend, so that all envs can be reset, and raise what an env raised."""
+        """Restart the backend, so that all envs can be reset, and raise the env's exception."""
         self.core.close()
         self._start()
         raise_original(error)
@@ -107,7 +107,7 @@ class SyncVectorEnv(PythonVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
     def __getstate__(self) -> dict[str, Any]:
         """Return all attributes but the backend, for pickle.
 
-        The copy has the envs, and needs a reset before its first step.
+        The unpickled copy has its own envs, and needs a reset before its first step.
         """
         rebuilt = ("core", "_observations", "_actions")
         return {name: value for name, value in self.__dict__.items() if name not in rebuilt}
@@ -125,7 +125,7 @@ class SyncVectorEnv(PythonVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
             env.set_wrapper_attr(name, value)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Close the envs. They can be used again by `reset`, as far as the envs allow it."""
+        """Close the envs. After a `reset` they can be used again, as far as they allow it."""
         for env in getattr(self, "envs", []):
             env.close()
 
@@ -134,7 +134,7 @@ class _Unowned(gymnasium.Wrapper[Any, Any, Any, Any]):
     """A sub-env that the backend steps but does not close: it belongs to the SyncVectorEnv."""
 
     def reset(self, **kwargs: Any) -> Any:
-        """Pass on the arguments unchanged: an env whose reset takes fewer gets no more."""
+        """Pass on only the arguments given: an env's reset need not accept seed and options."""
         return self.env.reset(**kwargs)
 
     def close(self) -> None:

@@ -31,7 +31,7 @@ from puffervec.vec.vector_env import VectorEnv as CoreVectorEnv
 class Background:
     """One function that runs in a thread.
 
-    The core's `call` blocks; with a thread its caller can wait with a limit.
+    The core's `call` blocks without a time limit; run in a thread, it can be waited for with one.
     """
 
     def __init__(self, function: Callable[[], Any]) -> None:
@@ -51,7 +51,7 @@ class Background:
         """Return the function's result, or raise what it raised.
 
         Raises:
-            WorkerTimeout: it still runs after timeout_s.
+            WorkerTimeout: the function still runs after timeout_s.
         """
         self._thread.join(timeout_s)
         if self._thread.is_alive():
@@ -61,11 +61,11 @@ class Background:
         return self._value
 
     def finish(self) -> None:
-        """Wait for the end, whatever it is."""
+        """Wait until the function has returned or raised."""
         self._thread.join()
 
 
-# Time that `close` without a timeout grants a running call.
+# Time for which `close` without a timeout waits for a running call.
 PENDING_CLOSE_S = 10.0
 # Calls that would bypass the vector env if they went to the sub-envs.
 RESERVED = ("reset", "step", "close")
@@ -74,11 +74,12 @@ RESERVED = ("reset", "step", "close")
 class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     """A vector env over a puffervec backend whose calls can be begun and then waited for.
 
-    All calls raise ClosedEnvironmentError after `close`. Calls that begin something raise
-    AlreadyPendingCallError while another one is pending; `*_wait` raises NoAsyncCallError where
-    none is. Exceptions of envs are raised here, with a note (C envs: as WorkerError).
+    All calls raise ClosedEnvironmentError after `close`. `*_async` raises AlreadyPendingCallError
+    while another call is pending; `*_wait` raises NoAsyncCallError if no call of its kind is
+    pending. Exceptions of envs are raised in this process, with a note (C envs: as WorkerError).
     `*_wait(timeout)` raises multiprocessing.TimeoutError after `timeout` seconds; then call `reset`
-    or `close`. None waits as long as the workers live and the vector env's own limit allows.
+    or `close`. With timeout=None it waits until a worker dies or the vector env's own limit is
+    reached.
 
     Attributes:
         core: the puffervec vector env underneath.
@@ -139,7 +140,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         try:
             return receive(timeout)
         except WorkerTimeout as error:
-            # The vector env's own limit: it cannot continue.
+            # The vector env's own limit is reached, so it cannot continue.
             if timeout is None or timeout >= self.core.settings.timeout_s:
                 raise_original(error)
             self._late = verb
@@ -174,11 +175,11 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         Args:
             seed: env i gets seed + i, or the i-th entry of a sequence (entries may be None); None:
                 the envs continue their random sequences.
-            options: passed to each env, without "reset_mask", (num_envs,) bool: the envs to reset;
+            options: passed to each env, except "reset_mask": (num_envs,) bool, the envs to reset;
                 the others keep their state.
 
         Raises:
-            ValueError, TypeError: seeds, options or a mask that cannot be used.
+            ValueError, TypeError: the seeds, the options or the mask cannot be used.
         """
         self._require_open()
         seeds = arguments.env_seeds(seed, self.core.num_envs)
@@ -199,7 +200,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self._pending, self._late = "reset", ""
 
     def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
-        """Wait for the reset that was started and return (observations, infos)."""
+        """Wait for the reset that `reset_async` started and return (observations, infos)."""
         return self._wait("reset", timeout, self._recv_reset)  # type: ignore[no-any-return]
 
     # ---- step ------------------------------------------------------------------------------------
@@ -214,11 +215,11 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
         Args:
             actions: an element of `action_space`, or a list with one action per env. In a Tuple or
-                Dict action space each part has one entry per env (there a list of tuples is the
-                tuple of parts); the parts may be lists.
+                Dict action space each part has one entry per env, and may be a list (so a list
+                counts as the tuple of parts, not as one tuple per env).
 
         Raises:
-            ValueError, TypeError: actions that cannot be used.
+            ValueError, TypeError: the actions cannot be used.
             DoneEnvError: an env is done and autoreset is disabled.
         """
         self._begin("step_async", "step")
@@ -226,7 +227,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self._pending = "step"
 
     def step_wait(self, timeout: float | None = None) -> Step:
-        """Wait for the step that was started.
+        """Wait for the step that `step_async` started.
 
         Returns:
             (observations, rewards (num_envs,) float64, terminations and truncations (num_envs,)
@@ -242,7 +243,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         Returns: one result per env (copies).
 
         Raises:
-            ValueError: `reset`, `step` or `close`, which are called directly.
+            ValueError: `name` is `reset`, `step` or `close`; call these directly.
             ConfigError: C envs have no methods.
         """
         self._begin_call(name)
@@ -252,7 +253,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             raise_original(error)
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
-        """Ask every sub-env for a method's result or an attribute, for `call_wait`.
+        """Start a call of a method (or a read of an attribute) of every sub-env, for `call_wait`.
 
         Raises: as `call`.
         """
@@ -278,7 +279,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Set an attribute of every sub-env to one value, or to the entries of a list or tuple.
 
         Raises:
-            ValueError: a list or tuple of another length.
+            ValueError: the list or tuple has another length.
             ConfigError: C envs have no attributes.
         """
         self._require_open()
@@ -294,13 +295,12 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:
         """End the workers, which close their envs.
 
-        A pending call is waited for: `timeout` seconds, or 10 where that is None; then worker
-        processes are killed. Threads cannot be killed: the backend "threading" waits for its turn
-        to end.
+        Waits for a pending call, and kills the worker processes if it does not end in time. Threads
+        cannot be killed: the backend "threading" waits until they have finished the call.
 
         Args:
-            timeout: seconds.
-            terminate: do not wait, kill worker processes immediately.
+            timeout: longest wait in seconds; None: 10.
+            terminate: kill worker processes immediately, without waiting.
         """
         if self._pending is not None:
             logger.warn(
@@ -316,7 +316,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             self._call.finish()
 
     def _finishes(self, timeout_s: float) -> bool:
-        """Wait for the pending call and return whether it ended in any way."""
+        """Wait for the pending call and return whether it ended, with or without an error."""
         try:
             (self._call.result if self._pending == "call" else self.core.recv)(timeout_s)
         except WorkerTimeout:

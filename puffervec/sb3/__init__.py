@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """puffervec for Stable-Baselines3: `puffervec.sb3.make_vec_env` and `puffervec.sb3.VecEnv`.
 
-Stable-Baselines3, and PyTorch with it, is imported when one of them is first used: workers import
-only worker_env.py. See vec_env.py.
+Stable-Baselines3, which imports PyTorch, is imported when one of the two is first used: workers
+import only worker_env.py. See vec_env.py.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ __all__ = ["VecEnv", "make_vec_env"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs Stable-Baselines3 at its first use.
+    """Import a name that needs Stable-Baselines3 at the name's first use.
 
     Raises:
-        MissingExtraError: it is not installed.
+        MissingExtraError: Stable-Baselines3 is not installed.
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,8 +8,8 @@
     SB3's algorithms  ->  this file  ->  puffervec.vec.vector_env.VectorEnv (autoreset "same_step")
     ->  workers, slab
 
-It replaces make_vec_env of stable_baselines3.common.env_util. Runs in the learner; worker_env.py
-runs in the workers.
+`make_vec_env` replaces that of stable_baselines3.common.env_util. This file runs in the learner;
+worker_env.py runs in the workers.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
 
     Args:
         env_fns: functions that make one Gymnasium env each; or the name of a C env (or a
-            NativeEnv), then with `num_envs`.
-        num_envs: copies of a C env. Each of its agents is a row, so that `VecEnv.num_envs` is
+            NativeEnv), of which `num_envs` copies are made.
+        num_envs: number of copies of a C env. Each of its agents is a row, so `VecEnv.num_envs` is
             num_envs x agents.
         env_kwargs: settings of a C env.
         backend: "multiprocessing"; "serial" steps everything in this process; "threading" for C
@@ -66,26 +66,26 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         timeout_s: longest wait for a worker.
 
     Attributes:
-        num_envs: rows.
+        num_envs: number of rows.
         vec: the vector env underneath.
         envs: the Python envs, with backend="serial" only.
         reset_infos: infos of the last reset of each row's env, autoresets included.
 
-    Autoreset: in the step that ends an episode. The observation returned is the next episode's; the
-        last one is `infos[i]["terminal_observation"]`, and `infos[i]["TimeLimit.truncated"]` is
-        whether the end was only a time limit.
+    Autoreset: an env is reset in the step that ends its episode. The observation returned is the
+        first of the next episode; the last of the old one is `infos[i]["terminal_observation"]`,
+        and `infos[i]["TimeLimit.truncated"]` tells whether only a time limit ended the episode.
     Rows of a C env: `infos[i]["episode"]` has return "r", length "l" and time "t" of the row's
-        episode, as from a Monitor. A row without an agent at present (drive: waiting for the others
-        of its scene, or padding) has reward 0, done False and `infos[i]["mask"]` False: SB3 has no
-        masks, so it learns from such rows as from any other.
-    Aliasing: everything returned is a copy. Blocks: `step_wait` and `reset` wait for the workers,
+        episode, as from a Monitor. A row that has no agent at present (in drive, it waits for the
+        others of its scene, or is padding) has reward 0, done False and `infos[i]["mask"]` False.
+        SB3 has no masks, so it learns from such rows as from any other.
+    Aliasing: everything returned is a copy. Blocking: `step_wait` and `reset` wait for the workers,
         `step_async` does not.
 
     Raises:
-        ConfigError: an unusable setting, rows of several groups, an env function that does not
-            return a gymnasium.Env.
-        SpaceError: a Dict or Tuple within another; a ConfigError, and a NotImplementedError as in
-            SB3's own.
+        ConfigError: a setting cannot be used, the rows are of several groups, or an env function
+            does not return a gymnasium.Env.
+        SpaceError: a Dict or Tuple space contains another one. The error is both a ConfigError and
+            a NotImplementedError, which SB3's own VecEnvs raise.
         WorkerError: an env could not be made.
     """
 
@@ -136,7 +136,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         self._observations = self._native(self._rows.observations)
         self._final = self._native(self._rows.final_observations)
         self._is_native = self._group.observation_plan is None
-        self._monitored = self._is_native  # Episodes of a C env's rows are counted here.
+        self._monitored = self._is_native  # This class counts the episodes of a C env's rows.
         self._began_s = time.monotonic()
         self._was_reset = False
         self._returns, self._lengths = (
@@ -154,7 +154,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
             )
 
     def _native(self, rows: Any) -> Any:
-        """Return views on rows of observations in SB3's nesting."""
+        """Return views on observation rows, nested as in the env's space."""
         plan = self._group.observation_plan
         return rows if plan is None else plan.views(rows)
 
@@ -169,7 +169,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Set the seeds of the next reset: env i gets seed + i, which all its rows share.
 
-        None draws a random one.
+        With None the seed is drawn at random.
 
         Returns: the seed of each row's env.
         """
@@ -179,13 +179,13 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         return self._seeds
 
     def reset(self) -> Any:
-        """Reset all envs, with the seeds and options set before, which are then cleared.
+        """Reset all envs with the seeds and options that were set, and clear these.
 
         Returns: observations: (num_envs, ...) array, or a dict of arrays; copies.
 
         Raises:
             WorkerError, WorkerDied, WorkerTimeout: a worker failed.
-            ClosedError: it is closed.
+            ClosedError: the VecEnv is closed.
         """
         self._was_reset = True
         seeds, options = self._seeds[:: self._agents], self._options[:: self._agents]
@@ -215,12 +215,12 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         """Let all envs take a step; `step_wait` returns the results.
 
         Args:
-            actions: (num_envs, ...), one per row, in the action space; for Dict and Tuple spaces a
-                list with one per row.
+            actions: (num_envs, ...), one action per row; for Dict and Tuple spaces a list with one
+                action per row.
 
         Raises:
-            ActionError: wrong count, shape or kind; nothing was sent.
-            CallOrderError, ClosedError: a step is pending, or it is closed.
+            ActionError: number, shape or kind of the actions is wrong; nothing was sent.
+            CallOrderError, ClosedError: a step is pending, or the VecEnv is closed.
         """
         rows = np.asarray(actions) if self._is_native else self._rows_of(actions)
         try:
@@ -246,7 +246,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
 
         Raises:
             CallOrderError: no step is pending.
-            ClosedError: it is closed.
+            ClosedError: the VecEnv is closed.
             WorkerError, WorkerDied, WorkerTimeout: a worker failed.
         """
         infos = self.vec.recv()[4]
@@ -273,9 +273,9 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         return copy_batch(self._observations), rows.rewards.copy(), dones, per_row
 
     def _finish(self, infos: list[dict[str, Any]], done: list[int]) -> None:
-        """Complete the infos of rows whose episode ended; store those of the reset separately.
+        """Complete the infos of rows whose episode ended; move the reset's infos to `reset_infos`.
 
-        They get the last info, the last observation and the kind of end.
+        `infos` gets the last info, the last observation and whether the end was a truncation.
         """
         for i in done:
             if not self._is_native:
@@ -290,7 +290,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
     def _count(self, infos: list[dict[str, Any]], dones: np.ndarray) -> None:
         """Add this step to the episodes of a C env's rows and report those that ended.
 
-        Rows without an agent are marked.
+        The infos of rows without an agent get "mask" False.
         """
         active = self._rows.masks | dones
         self._returns += self._rows.rewards
@@ -317,10 +317,10 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
 
     @property
     def envs(self) -> list[gymnasium.Env[Any, Any]]:
-        """The Python envs, as their functions made them, where they are in this process.
+        """The Python envs as their functions made them, if they are in this process.
 
         Raises:
-            AttributeError: they live in worker processes, or are C envs.
+            AttributeError: the envs live in worker processes, or are C envs.
         """
         if self._is_native or not isinstance(self.vec, backends.Serial):
             raise AttributeError(
@@ -332,7 +332,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
     # ---- attributes and calls --------------------------------------------------------------------
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """Return an attribute of the envs at `indices` (None: of all); a setting for a C env.
+        """Return an attribute of the envs at `indices` (None: of all); for C envs, a setting.
 
         Raises:
             AttributeError: an env has no such attribute.
@@ -352,7 +352,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         """Set an attribute of the outermost wrapper of the envs at `indices`.
 
         Raises:
-            AttributeError: they are C envs.
+            AttributeError: the envs are C envs.
         """
         self._require_python(f"set_attr({attr_name!r})")
         self._ask("sb3_set", self._select(indices), attr_name, value)
@@ -363,7 +363,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         """Call a method of the envs at `indices`; return one result per env.
 
         Raises:
-            AttributeError: they are C envs.
+            AttributeError: the envs are C envs.
             Exception: whatever the method raises.
         """
         self._require_python(f"env_method({method_name!r})")
@@ -374,7 +374,7 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Indices = None) -> list[bool]:
         """Return for each env at `indices` whether it has such a wrapper.
 
-        Our Monitor counts as SB3's.
+        puffervec's Monitor counts as SB3's Monitor, and the other way round.
         """
         envs = self._select(indices)
         if self._is_native:
@@ -451,20 +451,20 @@ def make_vec_env(
         seed: seed of the first reset: env i gets seed + i; also seeds the action spaces.
         start_index: added to the number of each env for its monitor file and action space.
         monitor_dir: folder for monitor files ("0.monitor.csv", ...), or None.
-        wrapper_class: wraps each env, outside of the monitor.
+        wrapper_class: wraps each env, outside its monitor.
         env_kwargs: keyword arguments for the env.
         vec_env_cls: VecEnv, a subclass, or None; SB3's SubprocVecEnv is equivalent to None, its
             DummyVecEnv to backend="serial".
         vec_env_kwargs: keyword arguments for VecEnv: backend, num_workers, start_method, timeout_s.
-        monitor_kwargs: for the monitor: allow_early_resets, reset_keywords, info_keywords,
-            override_existing.
+        monitor_kwargs: keyword arguments for the monitor: allow_early_resets, reset_keywords,
+            info_keywords, override_existing.
         wrapper_kwargs: keyword arguments for wrapper_class.
 
-    Returns: a VecEnv; for a C env with monitor_dir, wrapped in SB3's VecMonitor, which writes one
-    file for all rows.
+    Returns: a VecEnv. For a C env with monitor_dir it is wrapped in SB3's VecMonitor, which writes
+    one file for all rows.
 
     Raises:
-        ConfigError: see VecEnv; or wrapper_class or monitor_kwargs for a C env.
+        ConfigError: see VecEnv; or a C env got wrapper_class or monitor_kwargs.
     """
     settings = dict(vec_env_kwargs or {})
     kind = _kind_of(vec_env_cls, settings)
@@ -520,7 +520,7 @@ def _kind_of(vec_env_cls: Any, settings: dict[str, Any]) -> Any:
 
 
 def _add_monitor(venv: VecEnv, path: Path) -> stable_baselines3.common.vec_env.VecMonitor:
-    """Wrap in SB3's VecMonitor, which writes a file and counts instead of the VecEnv."""
+    """Wrap in SB3's VecMonitor, which counts episodes instead of the VecEnv and writes a file."""
     venv._monitored = False
     path.parent.mkdir(parents=True, exist_ok=True)
     return stable_baselines3.common.vec_env.VecMonitor(venv, str(path))
@@ -555,7 +555,7 @@ def _creators(env_fns: Any, num_envs: int | None, env_kwargs: Any) -> tuple[Any,
 
 
 def _check_rows(vec: VectorEnv) -> None:
-    """Raise where SB3 cannot use these rows: SpaceError for nested spaces, else ConfigError."""
+    """Raise if SB3 cannot use these rows: SpaceError for nested spaces, else ConfigError."""
     groups = vec.spec.groups
     if len(groups) != 1:
         names = ", ".join(group.name for group in groups)

@@ -4,8 +4,8 @@
 
     core  ->  IndexedEnv  ->  wrapper_class  ->  Monitor  ->  env
 
-`IndexedEnv` answers calls by env index. Runs in workers, so it imports neither Stable-Baselines3
-nor torch, which would cost each worker seconds and memory.
+`IndexedEnv` answers calls that concern only some of the envs. This file runs in workers, so it
+imports neither Stable-Baselines3 nor torch, which would cost each worker seconds and memory.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MONITOR_SUFFIX = "monitor.csv"
 
 
 class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Reports each episode's return, length and time in `info["episode"]`, and in a file if named.
+    """Reports each episode's return, length and time in `info["episode"]`, and optionally a file.
 
-    It equals `stable_baselines3.common.monitor.Monitor` in arguments, file format and methods.
+    Arguments, file format and methods are those of `stable_baselines3.common.monitor.Monitor`.
 
     Args:
         env: the env.
         filename: where to write one line per episode, or None; ".monitor.csv" is appended.
-        allow_early_resets: False: a reset in the middle of an episode raises.
+        allow_early_resets: False: raise if the env is reset in the middle of an episode.
         reset_keywords: arguments of `reset` to report.
         info_keywords: keys of the last info to report.
         override_existing: False: append to an existing file.
@@ -57,7 +57,7 @@ class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.episode_returns: list[float] = []
         self.episode_lengths: list[int] = []
         self.episode_times: list[float] = []
-        self._steps_before = 0  # Before the running episode.
+        self._steps_before = 0  # Steps before the current episode.
         self.current_reset_info: dict[str, Any] = {}
         self._return, self._length = 0.0, 0
         self._began_s = time.monotonic()
@@ -69,7 +69,7 @@ class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Begin an episode.
 
         Raises:
-            RuntimeError: in the middle of an episode, without allow_early_resets.
+            RuntimeError: an episode is not over, and allow_early_resets is False.
             ValueError: a reset keyword is missing.
         """
         if not self.allow_early_resets and not self.needs_reset:
@@ -88,7 +88,7 @@ class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.env.reset(**arguments)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step the env. Raises: RuntimeError: a reset is due."""
+        """Step the env. Raises: RuntimeError: the env must be reset first."""
         if self.needs_reset:
             raise RuntimeError("step after the end of an episode: call reset")
         result = self.env.step(action)
@@ -148,7 +148,7 @@ class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.episode_returns
 
     def get_episode_lengths(self) -> list[int]:
-        """Return the steps of all finished episodes."""
+        """Return the lengths in steps of all finished episodes."""
         return self.episode_lengths
 
     def get_episode_times(self) -> list[float]:
@@ -166,13 +166,13 @@ def _monitor_path(filename: str) -> Path:
 
 
 class IndexedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Answers the adapter's calls for certain envs; `step` and `reset` are the env's own."""
+    """Answers those of the adapter's calls that concern this env; steps and resets like the env."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], index: int) -> None:
-        """Args: env: the env; index: of the env in the vector env."""
+        """Args: env: the env; index: its index in the vector env."""
         super().__init__(env)
         self._index = index
-        # The class's own methods would cost a call each; instance attributes come first.
+        # Instance attributes hide the class's methods, which would cost one more call per step.
         vars(self).update(step=env.step, reset=env.reset)
 
     def sb3_options(self, options: Sequence[Mapping[str, Any]]) -> None:
@@ -182,7 +182,7 @@ class IndexedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             vars(self)["reset"] = functools.partial(self._reset_with, own)
 
     def _reset_with(self, own: Mapping[str, Any], **arguments: Any) -> tuple[Any, dict[str, Any]]:
-        """Reset once with the env's own options."""
+        """Reset with the stored options, and without them from then on."""
         vars(self)["reset"] = self.env.reset
         return self.env.reset(**{**arguments, "options": dict(own)})
 
@@ -217,7 +217,7 @@ class IndexedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def class_name(kind: type) -> str:
-    """Return "module:name", by which the learner names a class that a worker need not import.
+    """Return "module:name", by which the learner names a class without the worker importing it.
 
     >>> class_name(Monitor)
     'puffervec.sb3.worker_env:Monitor'
@@ -227,13 +227,13 @@ def class_name(kind: type) -> str:
 
 @dataclass(frozen=True)
 class IndexedEnvMaker:
-    """Makes one `IndexedEnv`: `maker()`. Travels to a worker."""
+    """Makes one `IndexedEnv` when called. It is pickled and sent to a worker."""
 
     make: Callable[[], Any]
     index: int
 
     def __call__(self) -> IndexedEnv:
-        """Return the env. Raises: ConfigError: it is not a gymnasium.Env."""
+        """Return the env. Raises: ConfigError: `make` did not return a gymnasium.Env."""
         env = self.make()
         if not isinstance(env, gymnasium.Env):
             kind = f"{type(env).__module__}.{type(env).__qualname__}"
@@ -246,9 +246,9 @@ class IndexedEnvMaker:
 
 @dataclass(frozen=True)
 class EnvMaker:
-    """Makes one env as Stable-Baselines3's `make_vec_env` does. Travels to a worker.
+    """Makes one env as Stable-Baselines3's `make_vec_env` does. It is pickled for a worker.
 
-    Attributes: as there; rank: start_index + number of the env.
+    Attributes: as the arguments of `make_vec_env`; rank: start_index + number of the env.
     """
 
     env_id: str | Callable[..., gymnasium.Env[Any, Any]]

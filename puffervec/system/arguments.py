@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""argparse as the commands of this package use it: errors are one line."""
+"""The argparse parser of this package's commands, whose errors are one line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
         return sorted(flag for flag in self._option_string_actions if flag.startswith("--"))
 
     def action_of(self, flag: str) -> argparse.Action | None:
-        """Return what is declared for a flag; None for an unknown one."""
+        """Return the argparse action of a flag, or None if the flag is unknown."""
         return self._option_string_actions.get(flag)
 
     def flag(self, usage: str, text: str, **kind: Any) -> None:

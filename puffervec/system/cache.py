@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The cache of what envs compile, whose files are written completely or not at all.
+"""The cache of compiled scenes and libraries, whose files are written completely or not at all.
 
 Runs in the learner. A cache entry is named by a hash of everything its bytes depend on, so entries
 are never out of date and never changed, and several processes may write the same one at once (the
@@ -23,7 +23,7 @@ from puffervec.errors import ConfigError, SceneError
 from puffervec.system.folder import Folder, describe_error
 
 CACHE_VARIABLE = "PUFFERVEC_CACHE"
-SCENES, LIBRARIES = "scenes", "ocean"  # the folders in it
+SCENES, LIBRARIES = "scenes", "ocean"  # the folders in the cache
 # The names of the files in each folder. The second kind is left by an interrupted write.
 _ENTRIES = {
     folder: re.compile(rf"{name}|\.{name}\.\w+\.tmp")
@@ -54,9 +54,9 @@ def cache_folder() -> Path:
 
 
 def entries() -> list[Path]:
-    """Return the files of the cache that puffervec has named, sorted.
+    """Return the files in the cache whose names are puffervec's, sorted.
 
-    Other files there, links and folders are left alone.
+    Other files there, links and folders are not included.
     """
     return sorted(
         path
@@ -71,7 +71,7 @@ def entries() -> list[Path]:
 def clear() -> int:
     """Remove all entries and return how many bytes that freed.
 
-    Processes that have one open keep it.
+    A process that has an entry open can still use it.
 
     Raises:
         SceneError: an entry cannot be removed.
@@ -99,7 +99,7 @@ def key_of(*parts: Any) -> str:
 def write_atomically(
     path: Path, chunks: Iterable[bytes | memoryview], durable: bool = True
 ) -> None:
-    """Write a file so that `path` holds all of it or what it held before.
+    """Write a file so that `path` holds either all of it or its previous contents.
 
     The steps are: temporary file, fsync, rename, fsync of the folder.
 
@@ -111,7 +111,7 @@ def write_atomically(
 
     Raises:
         SceneError: the folder cannot be made or written (full, read-only, a file in the way); for a
-            path in the cache it names the variable to change.
+            path in the cache the message names the environment variable to change.
     """
     try:
         with holding(path, make=True) as folder:

@@ -8,9 +8,9 @@ import sys
 
 
 def caller(*packages: str) -> tuple[str, int]:
-    """Return file and line of the innermost code outside of these packages.
+    """Return file and line of the innermost caller outside these packages.
 
-    If there is none, those of the outermost code.
+    If all callers are inside, return those of the outermost one.
     """
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in packages:

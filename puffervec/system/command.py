@@ -17,7 +17,7 @@ from puffervec.errors import (
 from puffervec.system.output import printable, steady_output
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_STOPPED = 1, 2, 130
-LONGEST = 4000  # Characters of a message, which may quote names from untrusted files.
+LONGEST = 4000  # Limit in characters for a message, which may quote names from untrusted files.
 
 
 def run_command(name: str, work: Callable[[], int], writes_files: bool = False) -> int:
@@ -27,15 +27,15 @@ def run_command(name: str, work: Callable[[], int], writes_files: bool = False) 
     by Ctrl-C; or what `work` returns.
 
     Args:
-        name: begins each message.
-        work: what the command does.
-        writes_files: whether its output may be lost without failing it.
+        name: name of the command, which begins each message.
+        work: function that does the command's work.
+        writes_files: whether the command succeeds even if its printed output is lost.
     """
     with steady_output() as output:
         code = _exit_code(name, work)
         output.flush()
         lost = output.lost
-        # Whoever closes a pipe knows that the output ends there.
+        # A closed pipe is no failure: its reader chose to stop reading.
         if code == 0 and lost is not None and not isinstance(lost, BrokenPipeError):
             reason = getattr(lost, "strerror", None) or lost
             print_message(name, f"some of the output was lost: {reason}")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The number of cores that this process may use: its affinity mask and the CPU quota of its cgroup.
 
-The number of cores of the host does not count.
+The number of cores of the host is irrelevant.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _sharers = 1  # number of processes that share the quota, including this one
 
 
 def share_quota(processes: int) -> None:
-    """Set the number of processes like this one that share the CPU quota; each may use its part."""
+    """Set how many processes like this one share the CPU quota; each uses an equal part."""
     global _sharers
     _sharers = processes
 
@@ -90,7 +90,7 @@ def cpu_quota() -> float | None:
 def usable_cores() -> int:
     """Return the number of cores worth starting workers for, at least 1.
 
-    It is the affinity bounded by the quota (rounded up).
+    It is the number of cores in the affinity mask, but at most the quota (rounded up).
     """
     cores = len(affinity())
     quota = cpu_quota()

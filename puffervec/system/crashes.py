@@ -16,7 +16,7 @@ from pathlib import PurePath
 from puffervec._ffi import ffi, lib
 
 _FRAME = re.compile(r"^  (\S+)\+0x[0-9a-f]+ in (\S+)$", re.MULTILINE)
-# Libraries whose caller is to blame, as with abort.
+# System libraries: for a crash in one, such as in abort, its caller is to blame.
 _SYSTEM = re.compile(r"(libc|libpthread|libstdc\+\+|libgcc_s|ld-linux\S*)\b")
 _IN_WORKER = ffi.new("char[]", b"C functions at the crash, innermost first:\n")
 _ASKED = ffi.new("char[]", b"C functions at work, innermost first:\n")
@@ -26,18 +26,18 @@ _IN_LEARNER = ffi.new(
     b"in a worker process that would be an exception that names env and step (backend "
     b"'multiprocessing'). C functions, innermost first:\n",
 )
-# Reentrant: `watch` may run the garbage collector, which may collect a vector env and `unwatch` it.
+# Reentrant: `watch` may trigger garbage collection of a vector env, which calls `unwatch`.
 _lock = threading.RLock()
 _watchers = 0
 
 
 def watch_worker(fd: int) -> None:
-    """Write the C functions to a file if this process, a worker, crashes."""
+    """Write the active C functions to a file if this process, a worker, crashes."""
     lib.pv_crash_watch(fd, _IN_WORKER)
 
 
 def answer(signal_number: int) -> None:
-    """Write the C functions also when this signal arrives, before its other handlers run.
+    """Write the active C functions also when this signal arrives, before other handlers run.
 
     For a worker with C envs.
     """
@@ -45,9 +45,9 @@ def answer(signal_number: int) -> None:
 
 
 def watch() -> None:
-    """Write the C functions to standard error if this process crashes, until `unwatch`.
+    """Write the active C functions to standard error if this process crashes, until `unwatch`.
 
-    For a process that steps envs itself. Calls are counted.
+    For a process that steps envs itself. Each call needs one call of `unwatch`.
     """
     global _watchers
     with _lock:

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Optional packages: the extra of puffervec that brings each, and the error for a missing one.
+"""Optional packages: which extra of puffervec installs each, and the error for a missing one.
 
-`pip install puffervec` brings the vector env alone. Everything that needs more asks here first.
-Nothing heavy is imported.
+`pip install puffervec` installs only what the vector env needs. Code that needs more first calls
+`require` or `required`. Nothing heavy is imported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from puffervec.errors import MissingExtraError
 
 TRAINER = ("torch", "rich", "safetensors")
-# module: the extra in pyproject.toml that brings it
+# module: the extra in pyproject.toml that installs it
 EXTRA_OF = {
     **dict.fromkeys(TRAINER, "train"),
     "yaml": "train",
@@ -58,11 +58,11 @@ def require(what: str, *modules: str) -> None:
     """Check that all of these modules are installed, before any work that needs them.
 
     Args:
-        what: the feature that needs them, which begins the message.
+        what: the feature that needs the modules; begins the message.
         modules: keys of EXTRA_OF.
 
     Raises:
-        MissingExtraError: some are missing; it names them and the `pip install` that brings them.
+        MissingExtraError: some are missing; the message names them and the `pip install` command.
     """
     missing = [module for module in modules if not installed(module)]
     if missing:
@@ -75,7 +75,7 @@ def required(what: str, extra: str | None = None) -> Iterator[None]:
 
     Args:
         what: as in `require`.
-        extra: the extra that brings packages which EXTRA_OF does not know.
+        extra: the extra that installs packages which are not in EXTRA_OF.
     """
     try:
         yield

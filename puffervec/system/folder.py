@@ -5,9 +5,9 @@
 No link leads out of them. A `Folder` holds a descriptor, and every name below it is looked up
 relative to that descriptor, one name at a time, without following links. So a link that is there,
 or that appears between two calls, is refused and never opened; the same goes for pipes, sockets and
-devices, which may block or act when they are opened. Files that are written in place must have one
-name only, since a second one (a hard link) may belong to something else; files that are replaced
-get a new inode, and need not.
+devices, which may block or act when they are opened. Files that are written in place must have only
+one name, since a second one (a hard link) may belong to something else; this is not required of
+files that are replaced, which get a new inode.
 
 The folder itself is named by the user, so its path may lead through links: `runs/best ->
 /data/runs/7` is the user's choice. A file is safe once it and the folder that names it have been
@@ -40,7 +40,8 @@ _WORDS = {
 class NotPlainError(OSError):
     """An error for a name below a folder that is not a plain file or folder.
 
-    It is a link, a pipe, a socket or a device, or a file with other names; `filename` is its path.
+    The name is a link, a pipe, a socket or a device, or a file with other names (hard links);
+    `filename` is its path.
     """
 
 
@@ -52,7 +53,7 @@ class Folder:
 
         Args:
             path: path of the folder.
-            fd: its descriptor if it is open already; it is closed with this object.
+            fd: descriptor of the folder if it is open already; closed with this object.
 
         Raises:
             OSError: there is no such folder.
@@ -69,7 +70,7 @@ class Folder:
 
     def close(self) -> None:
         """Close the descriptor; may be called twice."""
-        with contextlib.suppress(OSError):  # nothing was written through it
+        with contextlib.suppress(OSError):  # nothing was written through this descriptor
             self._finalizer()
 
     # ---- inspection ------------------------------------------------------------------------------
@@ -96,8 +97,8 @@ class Folder:
         """Open a folder in this one.
 
         Raises:
-            OSError: it does not exist or cannot be opened.
-            NotPlainError: it is a link or a special file.
+            OSError: the folder does not exist or cannot be opened.
+            NotPlainError: the name is a link or a special file.
         """
         if self.kind(name) in ("link", "special"):
             raise self._not_plain(name)
@@ -118,7 +119,7 @@ class Folder:
 
     @contextlib.contextmanager
     def _naming(self, name: str) -> Iterator[None]:
-        """Make errors name the whole path: the system only knows its last component."""
+        """Make errors name the whole path: those of the system only have its last component."""
         try:
             yield
         except OSError as error:
@@ -139,8 +140,8 @@ class Folder:
         """Open a plain file and return the descriptor; with O_CREAT a missing one is created.
 
         Raises:
-            OSError: it cannot be opened.
-            NotPlainError: it is not a plain file, or it has other names and is opened for writing.
+            OSError: the file cannot be opened.
+            NotPlainError: the name is not a plain file, or has hard links and is to be written.
         """
         if self.kind(name) not in ("file", "nothing"):
             raise self._not_plain(name)
@@ -153,7 +154,7 @@ class Folder:
             )
         try:
             found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):  # it appeared after the check
+            if not stat.S_ISREG(found.st_mode):  # a special file appeared after the check
                 raise self._not_plain(name)
             if flags & (os.O_WRONLY | os.O_RDWR) and found.st_nlink > 1:
                 raise self._not_plain(
@@ -168,8 +169,8 @@ class Folder:
         """Return the content of a plain file of at most `most` bytes.
 
         Raises:
-            OSError: it cannot be read, or is larger.
-            NotPlainError: it is not a plain file.
+            OSError: the file cannot be read, or is larger.
+            NotPlainError: the name is not a plain file.
         """
         with os.fdopen(self.open(name), "rb") as file:
             data = file.read(most + 1)
@@ -183,7 +184,7 @@ class Folder:
         Its bytes are on the disk when this returns, unless durable is False.
 
         Raises:
-            OSError: it exists or cannot be written.
+            OSError: the file exists or cannot be written.
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with self._naming(name):
@@ -209,11 +210,10 @@ class Folder:
         Args:
             name: name of the file.
             chunks: its contents.
-            durable: as for `write`; without it a machine that loses power may keep a file of any
-                content.
+            durable: as for `write`; if False, the file may have any content after a power failure.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
             NotPlainError: the name is not a plain file.
         """
         if self.kind(name) not in ("file", "nothing"):
@@ -249,14 +249,14 @@ class Folder:
         Its name is on the disk when this returns.
 
         Raises:
-            OSError: it cannot be made or opened.
+            OSError: the folder cannot be made or opened.
             NotPlainError: the name is a link or a special file.
         """
         with contextlib.suppress(FileExistsError):
             self.mkdir(name)
         found = self.below(name)
         try:
-            self.sync()  # also if it existed: its maker may have been killed before syncing
+            self.sync()  # even if it existed: its maker may have been killed before syncing
         except BaseException:
             found.close()
             raise
@@ -267,14 +267,14 @@ class Folder:
         try:
             os.fsync(self.fd)
         except OSError as error:
-            # EINVAL: a file system without this call for folders, such as some network ones.
+            # EINVAL: the file system cannot fsync folders, as is the case for some network ones.
             if error.errno != errno.EINVAL:
                 raise
 
     def remove(self, name: str) -> None:
-        """Remove a folder, renamed first, so that no reader sees half of it.
+        """Rename a folder and then remove it, so that no reader sees half of it.
 
-        What cannot be removed now is left to `sweep`.
+        `sweep` later removes what cannot be removed now.
         """
         with contextlib.suppress(OSError):
             self.rename(name, f"{REMOVED}{name}")
@@ -284,10 +284,10 @@ class Folder:
         """Remove a folder with its contents, or a link but not its target.
 
         Raises:
-            OSError: it cannot be removed.
+            OSError: the folder cannot be removed.
         """
         if self.kind(name) == "folder":
-            # rmtree uses descriptors as well, and follows no links.
+            # rmtree also works relative to descriptors, and follows no links.
             shutil.rmtree(_checked(name), dir_fd=self.fd)
         else:
             self._remove_file(name)
@@ -303,14 +303,14 @@ class Folder:
                     self.remove_tree(name)
 
     def refuse_ways_out(self, name: str) -> None:
-        """Refuse a folder that holds a special file or a link that leads out of this folder.
+        """Raise if a folder holds a special file or a link that leads out of this folder.
 
-        For a folder in which other people's code is going to write. It is checked once: what
-        appears later cannot be prevented here. It need not exist.
+        For a folder in which other people's code is going to write. It is checked only once: links
+        that appear later cannot be prevented here. The folder need not exist.
 
         Raises:
-            OSError: it cannot be read.
-            NotPlainError: such a link or file exists.
+            OSError: the folder cannot be read.
+            NotPlainError: the folder holds such a link or file.
         """
         if self.kind(name) == "nothing":
             return
@@ -364,7 +364,7 @@ def open_file(path: Path) -> int:
     The folder it is in may be reached through links.
 
     Raises:
-        OSError: it cannot be opened, or is not a plain file.
+        OSError: the file cannot be opened, or is not a plain file.
     """
     with folder_of(path) as (folder, name):
         return folder.open(name)
@@ -376,17 +376,17 @@ def replace_file(path: Path, data: bytes) -> None:
     A link in its place is refused.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     with folder_of(path) as (folder, name):
         folder.replace(name, [data])
 
 
 def refuse_odd_file(path: Path) -> None:
-    """Refuse what `replace_file` would refuse, before any work for the file.
+    """Raise if `replace_file` would refuse the path; to be called before any work for the file.
 
     Raises:
-        OSError: the file would be refused.
+        OSError: the path would be refused.
     """
     with folder_of(path) as (folder, name):
         folder.refuse_odd(name)
@@ -410,11 +410,11 @@ _MIB = 2**20
 def make_folder(path: Path) -> None:
     """Make a folder that the user has named, with its missing parents.
 
-    Its name is on the disk when this returns. An existing folder's parent is synced too: the
-    process that made it may have been killed before that.
+    The name is on the disk when this returns. If the folder exists, its parent is synced too, since
+    the process that made the folder may have been killed before doing so.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be made.
     """
     if not path.is_dir():
         if not path.parent.is_dir():
@@ -454,7 +454,7 @@ def _mib(size: int) -> int:
 def _missing_mib(folder: Path, wanted: int) -> int:
     """Return the MiB that must be freed for `wanted` bytes to fit, at least 1.
 
-    It is all of them if the file system does not report its free space.
+    If the file system does not report its free space, return the MiB of all `wanted` bytes.
     """
     while not folder.is_dir() and folder != folder.parent:
         folder = folder.parent

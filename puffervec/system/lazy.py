@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Loading of a package's names at first use (PEP 562), so that importing it costs nothing.
+"""Loading of a package's names at first use (PEP 562), so that importing the package is cheap.
 
 Imports nothing heavy.
 """
@@ -19,7 +19,7 @@ def loader(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str]
     """Return the `__getattr__` of a package whose names need the packages of the trainer.
 
     Args:
-        package: its `__name__`.
+        package: the package's `__name__`.
         homes: for each module, the names that it defines.
 
     Returns:

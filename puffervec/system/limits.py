@@ -29,7 +29,7 @@ def value_of(name: str) -> str:
 
 
 def in_words(error: BaseException) -> str | None:
-    """Return the text about a limit for a system error, or None if it is about something else."""
+    """Return a text about the limit that caused a system error, or None if no limit did."""
     code = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError):
         code = errno.ENOMEM
@@ -41,7 +41,7 @@ def in_words(error: BaseException) -> str | None:
         return None
     what, name, command = _LIMITS[code]
     value = value_of(name)
-    if value == "unlimited":  # then it was another limit: the machine's own, or a cgroup's
+    if value == "unlimited":  # then another limit was reached: the machine's own, or a cgroup's
         return (
             f"the system has no room for more {what} ({error}): "
             f"{_ADVICE.replace('raise it', 'give it more')}"
@@ -64,13 +64,13 @@ def named(doing: str) -> Iterator[None]:
             raise
         raise ConfigError(f"{doing}: {said}") from error
     except RuntimeError as error:
-        if "can't start new thread" not in str(error):  # Python's words for EAGAIN
+        if "can't start new thread" not in str(error):  # Python's message for EAGAIN
             raise
         raise ConfigError(
             f"{doing}: {in_words(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))}"
         ) from error
     except EOFError as error:
-        # multiprocessing's words if its fork server ends
+        # multiprocessing's message if its fork server has ended
         if "unexpected EOF" not in str(error):
             raise
         raise ConfigError(

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The number of cores that other programs use: the kernel's busy time minus our own. Linux.
+"""The number of cores that other programs use: the kernel's busy time minus our own. Linux only.
 
-`/proc/stat` counts in ticks of 10 ms, so a share is good to about 10 ms / the time between two
-looks.
+`/proc/stat` counts in ticks of 10 ms, so a share is accurate to about 10 ms / the time between two
+readings.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def busy_s(text: str, cores: Collection[int]) -> float:
 
 def process_s(pid: int) -> float:
     """Return the CPU seconds of a process with all its threads, 0 if it is gone."""
-    # The clock of another process; clock_getcpuclockid(3) computes its number like this.
+    # The id of another process's CPU clock, computed as clock_getcpuclockid(3) does.
     try:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
@@ -69,8 +69,8 @@ class Reading:
 def open_stat(path: Path = Path("/proc/stat")) -> int | None:
     """Open the file for repeated reading, or return None if the system has none.
 
-    A look comes in the middle of a turn, where a signal handler may raise between opening a file
-    and closing it. So the file stays open.
+    It stays open because it is read in the middle of a turn, where a signal handler may raise
+    between opening a file and closing it.
     """
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -95,7 +95,7 @@ def read(cores: Collection[int], pids: Collection[int], stat: int | None) -> Rea
 def foreign_cores(before: Reading, after: Reading) -> float:
     """Return the average number of cores that other programs used between two readings, 0 or more.
 
-    A process that began or ended in between counts with what it used while both readings knew it.
+    A process that began or ended between the readings counts only as far as both readings have it.
     """
     known = before.own_s.keys() & after.own_s.keys()
     own_s = sum(max(0.0, after.own_s[pid] - before.own_s[pid]) for pid in known)

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The amount of memory that this process may still take.
+"""The amount of memory that this process may still allocate.
 
 The machine, the process's cgroup and its address space limit it. Runs in the learner, before
-anything large is allocated: if memory that was promised is missing later, the kernel kills the
-process instead of reporting an error.
+anything large is allocated: if memory that was allocated turns out to be missing later, the kernel
+kills the process instead of reporting an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from puffervec.system.cores import group_folders, read_text
 
 @dataclass(frozen=True, order=True)
 class Room:
-    """The bytes that may still be taken, and what sets the bound, in words."""
+    """The bytes that may still be allocated, and, in words, what limits them."""
 
     bytes: int
     bound: str
@@ -30,7 +30,8 @@ class Room:
 def available() -> Room:
     """Return the room for more memory.
 
-    It is the least of what the machine, the cgroup (and its parents) and the address space leave.
+    It is the smallest of what the machine, the cgroup (and its parents) and the address space
+    allow.
 
     Source:
         Linux, Documentation/filesystems/proc.rst (MemAvailable), admin-guide/cgroup-v2.rst and
@@ -72,8 +73,8 @@ def _of_machine() -> Room:
 def _of_groups() -> Iterator[Room]:
     """Yield the room that each cgroup leaves.
 
-    A cgroup counts page cache as used, but the kernel reclaims it: what was not used lately is left
-    out.
+    A cgroup counts the page cache as used although the kernel can reclaim it, so page cache that
+    was not used lately counts as free.
     """
     for folder in group_folders(""):
         yield from _left(folder, "memory.max", "memory.current", "inactive_file")

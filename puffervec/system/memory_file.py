@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """An unnamed file in memory that the learner makes and a worker inherits.
 
-It holds a worker's traces, or a mailbox. It has no name, so nothing is left behind, and it can
-still be read when the worker is gone. Where the system has no such files (macOS), it is a temporary
-file whose name was removed. Workers import this module.
+It holds a worker's stack traces, or a mailbox. It has no name, so nothing is left behind, and it
+can still be read when the worker is gone. Where the system has no such files (macOS), it is a
+temporary file whose name was removed. Workers import this module.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def reserve(fd: int, size: int) -> None:
 class Descriptor:
     """The owner of a file descriptor `fd` (-1: none).
 
-    multiprocessing passes it on with the object; it is closed with the object.
+    When the object is sent to a new process, multiprocessing passes the descriptor on. It is closed
+    with the object.
     """
 
     def __init__(self, fd: int) -> None:

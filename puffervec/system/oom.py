@@ -1,15 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The kernel's out-of-memory killer: its preference for workers, and whether it has struck.
+"""The kernel's out-of-memory killer: makes it prefer workers, and counts its kills.
 
-It should kill workers before the learner.
+It should kill workers before the learner, which can then report the error.
 """
 
 from __future__ import annotations
 
 import contextlib
 
-# Added to a worker's score, of 1000: it is killed before any process of the size of the learner.
+# Added to a worker's score (maximum 1000), so that it is killed before a process as large as the
+# learner.
 SCORE = 500
 
 
@@ -53,7 +54,7 @@ def _count(text: str) -> int:
 
 
 def hint(kills_before: int) -> str:
-    """Return the explanation for a worker that was killed by SIGKILL.
+    """Return the likely explanation of why a worker was killed by SIGKILL.
 
     Args:
         kills_before: the value of `kills()` when the workers started.

@@ -40,7 +40,7 @@ class Steady:
         with self._dropping():
             try:
                 self._stream.write(text)
-            except UnicodeEncodeError as error:  # the terminal lacks these characters
+            except UnicodeEncodeError as error:  # the terminal's encoding lacks these characters
                 self._stream.write(
                     text.encode(error.encoding, "backslashreplace").decode(error.encoding)
                 )
@@ -80,10 +80,10 @@ def steady(stream: Any) -> TextIO:
 
 @contextlib.contextmanager
 def steady_output() -> Iterator[Steady]:
-    """Make writes to standard output and standard error safe in the block; yield the former.
+    """Make writes to standard output and standard error safe in the block; yield standard output.
 
-    Afterwards no buffer holds anything that Python would fail to write when it exits, which would
-    change the exit code.
+    Afterwards the buffers hold nothing that Python would fail to write when it exits, since such a
+    failure would change the exit code.
     """
     # A closed descriptor would be reused for the next file, which would then get the output.
     for fd in (0, 1, 2):
@@ -117,7 +117,7 @@ def _empty(stream: Steady) -> None:
 
 
 def printable(text: str) -> str:
-    r"""Return a text whose control characters are escapes; ends of lines stay.
+    r"""Return a text with escapes instead of control characters, except for ends of lines.
 
     >>> printable("a\x1b]0;title\x07b")
     'a\\x1b]0;title\\x07b'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """A stopwatch for waits that excludes the time in which the process was stopped.
 
-That is by SIGSTOP or a batch system. Learner side.
+SIGSTOP or a batch system may stop a process. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MOST_S = 0.1  # several of the channel's slices, so that time on a busy machine 
 class Patience:
     """A stopwatch that counts at most `MOST_S` of the time since its last reading.
 
-    It has to be read often. A job that was stopped as a whole is continued process by process, and
+    It has to be read often. When a stopped job is continued, its processes resume one by one, and
     the one that waits must not give up before the others have run.
     """
 
@@ -23,7 +23,7 @@ class Patience:
         self._waited_s, self._looked_s = 0.0, time.monotonic()
 
     def waited_s(self) -> float:
-        """Return the seconds waited since this was made."""
+        """Return the seconds waited since the stopwatch was made."""
         now = time.monotonic()
         self._waited_s += min(now - self._looked_s, MOST_S)
         self._looked_s = now

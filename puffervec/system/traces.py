@@ -16,7 +16,7 @@ import time
 from puffervec.system.memory_file import Descriptor, unnamed_file
 
 MOST_BYTES = 64 * 1024
-ASK_TIMEOUT_S = 2.0  # an answer takes 10 ms, but a busy machine may let a worker wait for its core
+ASK_TIMEOUT_S = 2.0  # an answer takes 10 ms, but on a busy machine a worker may wait for a core
 WHOLE_S = 0.06  # an answer comes in several pieces, between which the worker may lose its core
 _POLL_S = 0.003
 
@@ -30,7 +30,7 @@ class TraceFile(Descriptor):
     def enable(self, c_envs: bool = False) -> None:
         """Write a trace at each fatal signal and at each SIGUSR1 from now on; called in the worker.
 
-        It needs neither the GIL nor memory.
+        Writing a trace needs neither the GIL nor an allocation.
 
         Args:
             c_envs: whether to include C functions at SIGUSR1; those of a Python env add nothing to

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Compares a C env with a reference in Python, step by step: `puffervec.check_env_equal`.
 
-A reference is a gymnasium.Env, or anything with its `reset` and `step`. Where the C env has several
+A reference is a gymnasium.Env, or anything with its `reset` and `step`. If the C env has several
 agents, observations, rewards and actions of the reference have a leading axis for them; flags may
-have it. All else is optional:
+have one. Everything else is optional:
 
     state() -> dict               readable state by the names of `peek`: compared after each step,
                                   and set by teacher forcing
@@ -19,9 +19,9 @@ Each difference has a name: "rewards", "terminals", "truncations", "masks", "obs
 "state.FIELD", with the fields that the C env declares. Entries of `tolerances` and `margins` for
 "observations" and "state" apply to all their fields.
 
-Where the C env has several groups of rows, the reference takes and returns dicts by group, of
-actions, observations, rewards, masks and flags (a flag may be one for all), and names have the
-group in front: "GROUP.rewards". A name without one means all groups.
+If the C env has several groups of rows, the reference takes and returns dicts by group of actions,
+observations, rewards, masks and flags (a flag may also be one value for all groups), and names
+begin with the group: "GROUP.rewards". A name without a group means all groups.
 """
 
 from __future__ import annotations
@@ -77,23 +77,23 @@ def check_env_equal(
     tolerances: Mapping[str, Tolerance] | None = None,
     epsilon: float = 1e-6,
 ) -> EnvEquality:
-    """Step a C env and a reference in Python side by side, and raise where they differ.
+    """Step a C env and a reference in Python side by side, and raise if they differ.
 
-    Observations, rewards, flags, and the state if the reference has one must be equal after
-    rounding to the C env's types, within `tolerances`. Rows of agents that do not act (masks) are
+    Observations, rewards, flags, and the state if the reference has one, are rounded to the C env's
+    types and must then be equal within `tolerances`. Rows of agents that do not act (see masks) are
     not compared.
 
     Args:
-        env: name of a C env, a NativeEnv, or a vector env of one with next-step autoreset, all of
-            whose envs are compared.
-        reference: an env, or a class or function that takes `settings` by name and returns one.
+        env: name of a C env, a NativeEnv, or a vector env of a C env with next-step autoreset; all
+            envs of a vector env are compared.
+        reference: an env, or a class or function that makes one from `settings` passed by name.
         settings: settings of the C env, or several such mappings, which are compared one after the
             other.
         seeds: seeds of the first resets; the i-th env of a vector env gets seed + i. They also seed
             the actions.
         steps: number of steps for each seed and settings, including resets.
         actions: called with the reference and a random generator before each step; returns an
-            action for each agent. Without it actions are drawn uniformly.
+            action for each agent. If None, actions are drawn uniformly.
         teacher_forced: set the C env to the reference's state before each step (`poke`), so that
             differences do not accumulate.
         starts: "env" sets the reference to the C env's state after each reset, for envs that draw
@@ -105,8 +105,8 @@ def check_env_equal(
     Returns: the report. A comparison without events proves little.
 
     Raises:
-        EnvMismatchError: an AssertionError that shows the first difference with actions and state
-            before.
+        EnvMismatchError: (an AssertionError) they differ; the message shows the first difference,
+            with the actions and the state before it.
         ConfigError: an argument, or a result of the reference, cannot be used.
     """
     if not len(seeds):
@@ -119,7 +119,7 @@ def check_env_equal(
         with _vector_env(env, chosen) as vec:
             references = _references(vec, reference, chosen)
             _require_usable(vec, references[0], teacher_forced, starts)
-            references[0].reset(seed=int(seeds[0]))  # Some have a state only after a reset.
+            references[0].reset(seed=int(seeds[0]))  # Some references have no state before a reset.
             columns = _Columns(vec, references[0], tolerances or {})
             run = _Run(
                 vec,
@@ -197,14 +197,14 @@ class _Columns:
 
     Attributes:
         names: names of the possible differences.
-        by_name: the columns of each name; also those of all "observations" and of the whole
-            "state", and of each name without its group.
-        name, agent: (columns,) indices: the name of each column, and its agent (of the state: its
-            place in the field).
-        row: (columns,) the agent among those of all groups.
+        by_name: the columns of each name, of all "observations", of the whole "state", and of each
+            name without its group.
+        name, agent: (columns,) for each column the index of its name, and of its agent (for state
+            columns: its place in the field).
+        row: (columns,) the agent's index among those of all groups.
         part: a column's name without group and field.
         of_agents: (columns,) bool, columns that count only where the agent acts.
-        allowed, period: (columns,), period 0 for none.
+        allowed, period: (columns,), see `tolerances`; period 0 for numbers that do not wrap around.
     """
 
     def __init__(self, vec: VectorEnv, reference: Any, tolerances: Mapping[str, Tolerance]) -> None:
@@ -268,7 +268,7 @@ class _Columns:
             yield self.by_name[name], values[name]
 
     def agents(self, values: Any, dtype: Any = np.bool_) -> list[np.ndarray]:
-        """Return (agents,) values for each group, from one value for all or by group and agent."""
+        """Return (agents,) values for each group, from one value or values by group and agent."""
         by_group = [
             values[g.name] if self.several and isinstance(values, Mapping) else values
             for g in self.groups
@@ -302,7 +302,7 @@ class _Columns:
         return vector
 
     def _flat(self, group: GroupSpec, observations: Any) -> np.ndarray:
-        """Return (agents, F) of such an array, or of a dict by field."""
+        """Return observations as (agents, F), from such an array or from a dict by field."""
         try:
             if group.flat_dtype is not None and not isinstance(observations, Mapping):
                 return _round(observations, group.flat_dtype).reshape(
@@ -320,7 +320,7 @@ class _Columns:
         return np.concatenate(fields, axis=1, dtype=np.float64)
 
     def margins(self, values: Any) -> np.ndarray:
-        """Return (columns,) of a reference's margins: a number, or numbers or arrays by name."""
+        """Return a reference's margins (a number, or numbers or arrays by name) as (columns,)."""
         if not isinstance(values, Mapping):
             return np.full(len(self.name), float(values))
         margins = np.full(len(self.name), np.inf)
@@ -329,7 +329,7 @@ class _Columns:
         return margins
 
     def differences(self, actual: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """Return (columns,) differences of two vectors; infinity where only one has a number."""
+        """Return (columns,) differences of two vectors; infinity where only one of them is NaN."""
         around = np.flatnonzero(self.period)
         with np.errstate(invalid="ignore"):
             distance: np.ndarray = np.abs(actual - wanted)
@@ -363,7 +363,7 @@ class _Run:
     """The envs of a vector env and their references, stepped side by side.
 
     before: for each env, the state before the current step. taken: for each env, the actions of
-    that step by group. over: for each env, whether that step is a reset.
+    the current step by group. over: for each env, whether the current step is a reset.
     """
 
     vec: VectorEnv
@@ -424,12 +424,12 @@ class _Run:
         if not self._compare(
             env, flags, rewards, observations, np.inf if margins is None else margins()
         ):
-            # The exempt outcome has made the env and its reference diverge: begin again.
+            # An outcome that was not compared has made env and reference diverge: reset both.
             self.vec.reset(mask=np.arange(self.vec.num_envs) == env)
             self._reset(env, {})
 
     def _actions_of(self, env: int) -> Any:
-        """Return an env's actions as its reference takes them."""
+        """Return an env's actions in the form that its reference expects."""
         if self.columns.several:
             return self.taken[env]
         (actions,) = self.taken[env].values()
@@ -458,7 +458,7 @@ class _Run:
         }
 
     def _state(self, env: int) -> dict[str, Any]:
-        """Return the fields of the reference's state that the C env has too."""
+        """Return those fields of the reference's state that the C env also has."""
         fields = self.columns.state_fields
         state = self.references[env].state() if fields else {}
         return {f.name: np.array(state[f.name]) for f in fields}
@@ -495,9 +495,9 @@ class _Run:
     def _compare(
         self, env: int, flags: Sequence[Any], rewards: Any, observations: Any, margins: Any
     ) -> bool:
-        """Raise where the C env differs from its reference.
+        """Raise if the C env differs from its reference.
 
-        Returns: False where it differs only in exempt values.
+        Returns: False if it differs only in exempt values.
         """
         actual, wanted = (
             self._vector_of(env),

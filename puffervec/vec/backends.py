@@ -20,7 +20,7 @@ from puffervec.vec.vector_env import VectorEnv
 from puffervec.workers.process.processes import AUTO
 from puffervec.workers.python.creators import Creator, creators
 
-LEAST_ENV, LEAST_PYTHON_ENV = 32, 1024  # lower bounds in bytes of a C env and a Python env
+LEAST_ENV, LEAST_PYTHON_ENV = 32, 1024  # lower bounds on bytes per C env and per Python env
 
 
 class Serial(VectorEnv):
@@ -42,7 +42,7 @@ class Serial(VectorEnv):
     def driver_env(self) -> Any:
         """The first Python env, or this object for C envs.
 
-        Where the creator made an emulation wrapper, it is the wrapper around that env.
+        If the creator made an emulation wrapper, the result is the wrapper around the first env.
         """
         if isinstance(self.env, NativeEnv) or not self.envs:
             return super().driver_env
@@ -115,17 +115,17 @@ def make(
         env_creator_or_creators: the name of a C env (`puffervec.envs`) or a NativeEnv; a Gymnasium
             id; "module:factory"; a callable that makes a gymnasium.Env, a PettingZoo ParallelEnv or
             a PufferEnv; or a list of num_envs of these (not for C envs).
-        env_args: positional arguments of the creator, or a list with those of each. C envs take
-            none.
-        env_kwargs: keyword arguments of the creator, or a list with those of each. C envs: a
-            mapping of settings, or their config dataclass. A creator with a parameter `buf` or
-            `seed` gets these too.
+        env_args: positional arguments of the creator; with a list of creators, also a list with
+            those of each. C envs have none.
+        env_kwargs: keyword arguments of the creator; with a list of creators, also a list with
+            those of each. C envs: a mapping of settings, or their config dataclass. A creator with
+            a parameter `buf` or `seed` gets these too.
         backend: "multiprocessing", "threading" (C envs only) or "serial", or the class.
         num_envs: number of envs over all batches.
         seed: seed of the first reset (env i gets seed + i, or the i-th entry); None draws one at
             random (Python envs: sets none).
-        num_workers: "auto" takes the usable cores (affinity and CPU quota), twice as many with two
-            buffers and split="workers".
+        num_workers: "auto": one per usable core (affinity and CPU quota), or two with two buffers
+            and split="workers".
         batch_size: envs per `recv`; None: all (or num_envs / num_buffers); "auto": half of them.
         zero_copy: return views on shared memory, so batches are aligned blocks of envs.
         overwork: accepted for compatibility; more workers than cores are always allowed.

@@ -27,13 +27,13 @@ class Resets:
     """Starts resets: which envs begin a new episode, with which seeds, options and tasks.
 
     Attributes:
-        seeded: whether the envs have had seeds.
+        seeded: whether the envs were seeded before.
     """
 
     def __init__(self, turns: Turns) -> None:
         self._turns, self._rows, self._mail = turns, turns.rows, turns.mail
         self.seeded = False
-        # Halves for which a reset's options may still be in a mailbox.
+        # Halves whose mailboxes may still hold the options of a reset.
         self._optioned: set[int] = set()
 
     def start(
@@ -269,9 +269,9 @@ class Control:
     def _require_sound(self, states: Sequence[bytes]) -> None:
         """Raise ConfigError if a saved row holds a value that its env cannot have written.
 
-        That is NaN, infinity where a field has finite bounds, and a flag that is neither 0 nor 1,
-        which Python would show as a bool. Rows of agents and of padding are checked. Their layout
-        is that of csrc/core/worker.c (move_env_rows).
+        Such values are NaN, infinity in a field with finite bounds, and flags other than 0 and 1,
+        which Python would show as bools. All rows are checked, with and without an agent. Their
+        layout is that of csrc/core/worker.c (move_env_rows).
         """
         for env, state in enumerate(states):
             at = np.dtype(np.int64).itemsize  # the task
@@ -320,7 +320,7 @@ class Control:
             )
 
     def _transfers(self, verb: str) -> list[tuple[int, int, int, int]]:
-        """Return (worker, half, first env, count) in env order, cut to fit the transfer region."""
+        """Return chunks (worker, half, first env, count) that fit the transfer region, in order."""
         for half, state in enumerate(self._turns.state):
             # A vector env that was never reset may load states.
             if verb != "load" or state is PENDING:

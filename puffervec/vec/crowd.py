@@ -29,9 +29,10 @@ from puffervec.system import load
 from puffervec.system.cores import affinity, quota_sharers
 
 LOOK_EVERY_NS = 100_000_000
-# A look may take a thousandth of the time between two: /proc/stat is long on large machines.
+# Looks may take a thousandth of the time: /proc/stat is long on large machines.
 LOOK_SHARE = 1000
-# Cores used by others: from FULL on the machine counts as shared, below FREE no longer.
+# Cores used by other programs: the machine counts as shared once they reach FULL, and until they
+# fall below FREE.
 FULL, FREE = 0.3, 0.15
 ONE_CORE = 1.5  # fewer cores left than this count as about one
 
@@ -86,7 +87,7 @@ class Crowd:
             self._look_again(self._last.at_s)
 
     def look(self) -> None:
-        """Compare the load with the last look and choose how the next turns are waited for."""
+        """Measure the load since the last look and choose how to wait for the next turns."""
         reading = load.read(self.cores, self.own_pids(), self._stat)
         if reading is None or self._last is None:
             self.waiter.look_ns = 0

@@ -110,7 +110,7 @@ def send(turns: Turns, actions: Any, step: Callable[[int, Any], None]) -> None:
     Args:
         turns: the turns of the vector env.
         actions: the actions of the batch.
-        step: publishes the turn of a half whose actions `turns.fast` does not take.
+        step: publishes the turn of a half whose actions `turns.fast` does not accept.
     """
     turns.require_open()
     if not turns.held:
@@ -130,20 +130,21 @@ def send(turns: Turns, actions: Any, step: Callable[[int, Any], None]) -> None:
             )
     try:
         for half, piece in zip(batch, pieces, strict=True):
-            # The pieces are alike: the first is refused before anything is sent.
+            # All pieces have the same form: if they are refused, the first one is, and nothing was
+            # sent.
             if turns.fast.send(turns, half, piece) is NotImplemented:
                 step(half, piece)
         turns.held.popleft()
     except BaseException:
-        if turns.state[batch[0]] is not HELD:  # some of it was sent
+        if turns.state[batch[0]] is not HELD:  # a part of the batch was sent
             turns.mark_interrupted()
         raise
 
 
 def release(turns: Turns, halves: Sequence[int]) -> None:
-    """Remove halves that were sent a reset from the held batches.
+    """Drop the held batches that contain any of `halves`, which are being reset.
 
-    The rest of such a batch is delivered again.
+    The other halves of such a batch are delivered again.
     """
     for batch in [batch for batch in turns.held if not set(batch).isdisjoint(halves)]:
         turns.held.remove(batch)
@@ -152,7 +153,7 @@ def release(turns: Turns, halves: Sequence[int]) -> None:
                 turns.state[half] = READY
                 turns.forget_reports(half)
                 for rows in turns.rows.halves[half].groups.values():
-                    rows.rewards[:] = 0.0  # they were handed out before
+                    rows.rewards[:] = 0.0  # they were delivered before
 
 
 def _split(turns: Turns, actions: Any, count: int) -> list[Any]:
@@ -181,7 +182,7 @@ def _split(turns: Turns, actions: Any, count: int) -> list[Any]:
 def joined(parts: Sequence[Any], copy: bool = False) -> Any:
     """Concatenate the rows of several halves.
 
-    Those of a single half are returned as they are, unless `copy`.
+    The rows of a single half are returned as they are, unless `copy` is true.
     """
     if isinstance(parts[0], Mapping):
         return {name: joined([part[name] for part in parts], copy) for name in parts[0]}

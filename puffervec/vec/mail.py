@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Messages between Python envs and the learner that do not fit the rows.
 
-Calls, options, infos, and actions that rows cannot hold.
+They are calls, reset options, infos, and actions that rows cannot hold.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Mail:
         self.boxes = [Mailbox(halves, shared) for halves in served]
 
     def encoded(self, questions: Mapping[Lane, Any], what: str) -> dict[Lane, Any]:
-        """Return the questions in the form that mailboxes take.
+        """Return the questions, encoded for the mailboxes.
 
         Raises:
             ConfigError: a question cannot be sent.
@@ -94,7 +94,7 @@ class Mail:
     def infos(self, halves: Sequence[int]) -> Infos:
         """Return the infos that the envs of the halves have reported.
 
-        Positions count from the first half.
+        Positions of envs count from the first env of the first half.
         """
         envs = len(self._rows.halves[0].env_ids)
         readers, others = [], []
@@ -109,9 +109,9 @@ class Mail:
         return Infos(numeric=gather(readers, envs * len(halves)), others=others)
 
     def _other_infos(self, worker: int, half: int) -> list[tuple[int, Any]]:
-        """Return a lane's infos other than numbers, with the positions of their envs.
+        """Return a lane's non-numeric infos, each with the position of its env.
 
-        The mailbox keeps them.
+        They stay in the mailbox.
         """
         slot = self.boxes[worker].answers[half]
         first = self._rows.span(worker, half).start
@@ -128,7 +128,7 @@ class Mail:
         return found
 
     def native(self, half: int, actions: Any, strict: bool) -> dict[Lane, Any] | None:
-        """Return actions that the rows of a half cannot hold, in the form that mailboxes take.
+        """Return actions that the rows of a half cannot hold, encoded for the mailboxes.
 
         The result is None if the rows can hold them.
         """
@@ -144,7 +144,7 @@ class Mail:
         return self.encoded(shares, "actions")
 
     def post_native(self, half: int, encoded: Mapping[Lane, Any]) -> None:
-        """Put such actions into the mailboxes of a half, and flag them in its info areas."""
+        """Put the result of `native` into the mailboxes of a half, and set its info areas' flag."""
         self.post(encoded)
         for _, reader in self.readers[half]:
             reader.area.head["native"] = 1

@@ -40,9 +40,9 @@ class Rows:
         slab: `pv_slab*`.
         buffer: the bytes of the slab.
         memory: the object that owns the bytes.
-        data: the file that every worker maps, mapped here, or None.
+        data: this process's mapping of the data file that every worker maps, or None.
         data_file: the descriptor of that file, or None.
-        spec: the rows as the env describes them.
+        spec: the env's description of its rows.
         single: whether there is only one group.
         state_dtype: structured dtype of the readable state.
         halves: views on each half's rows.
@@ -87,7 +87,7 @@ class Rows:
         self._look(settings.num_buffers)
 
     def _look(self, num_buffers: int) -> None:
-        """Make the views."""
+        """Create the views on the slab."""
         head, buffer, spec = self.slab, self.buffer, self.spec
         self.halves = tuple(view_half(buffer, head, spec, h) for h in range(num_buffers))
         self.single = len(spec.groups) == 1
@@ -124,7 +124,7 @@ class Rows:
         return [(worker, half) for half in halves for worker in self.workers[half]]
 
     def record_area(self, worker: int, half: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return views on a lane's (count, dropped), uint32, and on its space for records."""
+        """Return two views on a lane's record area: (count, dropped), uint32, and its records."""
         offset = lib.pv_slab_records(self.slab, worker, half)
         head = np.frombuffer(self.buffer, np.uint32, 2, offset)
         return head, np.frombuffer(

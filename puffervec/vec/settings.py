@@ -48,10 +48,10 @@ class VectorSettings:
 
     @property
     def pauses(self) -> int:
-        """Number of pauses before learner and workers yield their core; 0 means the default.
+        """Number of pause instructions before learner and workers yield; 0 means the default.
 
-        It is 1 if the workers need every core: a worker that is done would otherwise keep the
-        learner from the core that they share, 0.6 us of a turn of 8 us.
+        It is 1 if the workers need every core: a worker that is done would otherwise spin on the
+        core that it shares with the learner, which costs 0.6 us of a turn of 8 us.
         """
         return 1 if self.num_workers >= usable_cores() else 0
 
@@ -61,7 +61,7 @@ class VectorSettings:
 
         It is large (about 2 ms) if the learner has a core to itself. Turns of Python envs take
         longer than the default's 0.1 ms, and a futex wake-up costs tens of microseconds: one worker
-        with 64 CartPoles reaches 0.92 instead of 0.86 of a plain loop.
+        with 64 CartPoles reaches 0.92 instead of 0.86 of the speed of a plain loop.
         """
         return 4000 if self.num_workers < usable_cores() else 0
 
@@ -79,8 +79,9 @@ def choose_split(num_workers: int | str, num_envs: int, num_buffers: int) -> str
     """Return the split that "auto" stands for.
 
     With "envs", one worker per core keeps all cores busy. With "workers", the workers of one half
-    take the cores from those of the others, unless each has its own core. So that is only chosen if
-    each has one, or if more workers are asked for than a half can keep busy.
+    take cores away from those of the other halves, unless each worker has its own core. So
+    "workers" is only chosen if each worker has its own core, or if more workers are requested than
+    one half can keep busy.
 
     Args:
         num_workers: as in `make`, a number or "auto".
@@ -99,7 +100,7 @@ def choose_split(num_workers: int | str, num_envs: int, num_buffers: int) -> str
 def _workers(
     value: Any, num_envs: int, num_buffers: int, split: str, in_process: bool
 ) -> tuple[int, str]:
-    """Return the number of workers and the split; both may be "auto" before."""
+    """Return the number of workers and the split, with "auto" resolved in both."""
     if isinstance(value, str) and value != "auto":
         raise ConfigError(f"num_workers is {value!r}: give a number or 'auto'")
     given = value if isinstance(value, str) else whole("num_workers", value, 1, lib.PV_MAX_WORKERS)
@@ -158,10 +159,7 @@ class _Batches:
 def _batches(
     envs: int, workers: Any, batch_size: Any, zero_copy: bool, sync_traj: bool, in_process: bool
 ) -> _Batches:
-    """Return buffers, workers and order for batches of `batch_size` envs out of several workers.
-
-    These are PufferLib's settings.
-    """
+    """Translate PufferLib's batch settings into buffers, workers and order."""
     size = max(1, envs // 2) if batch_size == "auto" else whole("batch_size", batch_size, 1, envs)
     if size == envs:
         return _Batches(1, workers, copy=not zero_copy)

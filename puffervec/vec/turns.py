@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The state of each half: waiting for turns, and the errors raised when one fails. Learner side.
+"""The turns of each half: their states, waiting for them, and the errors of failed ones.
+
+Runs in the learner.
 
 A signal handler may raise anywhere in a call. `recv` marks a half only when it has read everything,
 so that it can be called again. If an exception comes between steps that belong together, as between
@@ -60,7 +62,8 @@ class Turns:
         half: the half last received.
         last_batch: the halves last received.
         results: for each half, what `recv` returns if nothing was reported.
-        held: batches received and not yet sent, if the order is not strict.
+        held: batches that were received and whose actions were not sent yet, if the order is not
+            strict.
         fast: `send` and `recv` of a half as C functions; see csrc/python/fast_turn.h.
         notes: halves whose envs are to be notified before their next turn.
         crowd: the watcher for other programs on our cores; None if nothing has to be waited for.
@@ -238,7 +241,7 @@ class Turns:
             self.raise_failure(half)
 
     def command_one(self, worker: int, half: int, semaphore: int, first: int, count: int) -> None:
-        """Send a command to one worker on the line of `half` and wait for it.
+        """Send a command to one worker through the cache line of `half` and wait for it.
 
         The half must have no turn under way.
         """
@@ -311,7 +314,7 @@ class Turns:
         self.state = [IDLE] * self.num_buffers
 
     def recover(self) -> None:
-        """Wait for what was published before an interruption, and drop questions and answers."""
+        """Wait for turns published before an interruption, and drop questions and answers."""
         for half in range(self.num_buffers):
             self.await_half(half)
         for worker in range(self.rows.num_workers):
@@ -345,7 +348,7 @@ class Turns:
     def infos(self, halves: Sequence[int]) -> Infos:
         """Return what the workers of the halves have reported.
 
-        Positions count from the first half.
+        Positions of envs count from the first env of the first half.
         """
         if self.mail is None:
             return Infos(self.rows.records(halves), self.rows.spec.record_names)
@@ -362,7 +365,7 @@ class Turns:
     def failure(self, worker: int) -> WorkerError | None:
         """Return the error that a worker has left, or None.
 
-        The exception of a Python env is its cause.
+        If a Python env raised, its exception is the `__cause__` of the error.
         """
         error = failures.failed(self.slab, worker)
         if error is not None and self.mail is not None:
@@ -376,7 +379,7 @@ class Turns:
         for worker in self.rows.workers[half]:
             error = self.failure(worker)
             if error is not None:
-                # Not the env's fault, and a reset repairs it.
+                # Ctrl-C or an exit is not the env's fault, and a reset repairs it.
                 if self._is_of_this_process(error):
                     failures.error_slot(self.slab, worker).code = 0
                     self.mark_interrupted()

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The vector env as the learner sees it: stop 5 of an observation's path.
+"""The vector env as the learner sees it: stop 5 of an observation's path from env to policy.
 
-Backends (backends.py) differ in what runs the envs.
+The backends (backends.py) differ in what runs the envs: this process, threads or processes.
 
     async_reset -> recv -> send -> recv -> ...            one buffer
     async_reset -> recv A -> send A -> recv B -> send B   two buffers, strictly A B A B:
                                                           B simulates while A's policy runs
 
-`recv` is one C call, and `send` another (csrc/python/fast_turn.h). The parts: the shared memory
+`recv` and `send` are one C call each (csrc/python/fast_turn.h). The parts: the shared memory
 (rows.py), turns and their failures (turns.py), messages of Python envs that do not fit their rows
 (mail.py), batches in the order in which they become ready (delivery.py), and resets and calls
 outside of the loop (control.py).
@@ -69,12 +69,12 @@ class VectorEnv:
     Attributes:
         num_envs: number of envs, as in `make`.
         num_workers: number of workers.
-        num_buffers: number of halves.
+        num_buffers: number of halves; a half is the part of the envs that belongs to one buffer.
         split: as in `make`, with "auto" resolved: "workers" or "envs".
         num_agents: number of rows of all envs.
         agents_per_batch: number of rows of one batch.
-        spec: the rows as the env describes them.
-        config: a C env's settings.
+        spec: the env's description of its rows.
+        config: the settings of a C env.
         env: the env type.
         autoreset_mode: as in `make`.
         halves: views on each half's rows.
@@ -225,15 +225,15 @@ class VectorEnv:
     ) -> None:
         """Start a reset; `recv` each half afterwards.
 
-        Turns that are under way are waited for and dropped.
+        Turns that are under way are awaited first, and their results are dropped.
 
         Args:
             seed: env i gets seed + i, or the i-th entry of a sequence (None: no seed for that env).
                 None: at the first reset the seed of `make` (or a random one); later the envs keep
                 their seeds and begin their next episode.
             mask: (num_envs,) bool: only these envs are reset; the others stay unchanged, and only
-                halves with a reset env are to be received again (first come: all halves of a batch
-                with one; rewards that were delivered before are then 0).
+                halves with a reset env must be received again (in first-come order: all halves of a
+                batch that contains such an env; rewards that were delivered before are then 0).
             options: options for the reset of Python envs, the same for each. C envs accept {"task":
                 n}: see `set_tasks`.
 
@@ -253,16 +253,16 @@ class VectorEnv:
 
         Args:
             timeout_s: raise WorkerTimeout after this long, but leave the turn under way: a later
-                `recv` continues to wait for it. None: wait as long as the vector env's own limit,
-                after which the vector env is given up.
+                `recv` continues to wait for it. None: wait up to the vector env's own `timeout_s`,
+                after which the vector env is unusable.
 
         Returns:
             (observations, rewards, terminals, truncations, infos, agent_ids, masks): observations
             (rows, F), rewards (rows,) float32, the flags (rows,) bool; dicts by group if there are
-            several groups. infos: see `puffervec.core.infos.Infos`; false if nothing was reported.
+            several groups. infos: see `puffervec.core.infos.Infos`; falsy if nothing was reported.
 
         Raises:
-            CallOrderError: nothing was sent.
+            CallOrderError: no turn was sent.
             ClosedError: the vector env is closed.
             WorkerError: an env failed; also its subclasses WorkerDied and WorkerTimeout.
         """
@@ -298,16 +298,16 @@ class VectorEnv:
 
         Args:
             actions: (rows,) for discrete, (rows, D) for several choices or continuous; any integer
-                dtype or a list for discrete kinds; dict by group if there are several groups; None:
+                dtype or a list for discrete kinds; a dict if there are several groups; None:
                 the actions are already in `halves[h].groups[...].actions`. Values out of range or
                 not finite become the no-op (0) and are counted in `counters()["invalid_actions"]`;
-                Python envs get them unchanged, floats in their original precision; they also take
-                `puffervec.core.actions.Native`.
+                Python envs get them unchanged, floats in their original precision; for Python envs
+                a `puffervec.core.actions.Native` is allowed too.
 
         Raises:
             ActionError: wrong count, shape or kind; with strict=True also a value out of range.
                 Nothing was sent.
-            CallOrderError: no half is received; or, without autoreset, an env is done.
+            CallOrderError: no batch was received; or, without autoreset, an env is done.
             ClosedError: the vector env is closed.
         """
         turns = self.turns
@@ -318,7 +318,7 @@ class VectorEnv:
                 if done is not NotImplemented:
                     return done
             except BaseException:
-                # A second `send` would go to the next half; if there is one half, `recv` is next.
+                # A repeated `send` would go to the next half; with a single half, `recv` is next.
                 if turns.num_buffers > 1 and turns.state[half] is PENDING:
                     turns.mark_interrupted()
                 raise
@@ -337,7 +337,7 @@ class VectorEnv:
         self._step_half(half, actions)
 
     def _step_half(self, half: int, actions: Any) -> None:
-        """Convert and write the actions of a half, which is held, and publish its turn."""
+        """Convert and write the actions of a half in the state HELD, and publish its turn."""
         turns = self.turns
         if half in turns.notes:
             self._control.notify(half)
@@ -371,7 +371,7 @@ class VectorEnv:
     ) -> tuple[Any, Infos]:
         """Reset all envs (or those of `mask`) and wait: `async_reset` and `recv` in one call.
 
-        Needs one batch.
+        All envs must be in one batch (num_buffers=1).
 
         Returns:
             (observations, infos) as in `recv`.
@@ -382,7 +382,9 @@ class VectorEnv:
         return self.recv()[0:5:4]
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Infos]:
-        """Step all envs and wait: `send` and `recv` in one call. Needs one batch.
+        """Step all envs and wait: `send` and `recv` in one call.
+
+        All envs must be in one batch (num_buffers=1).
 
         Returns:
             (observations, rewards, terminals, truncations, infos) as in `recv`.
@@ -415,7 +417,7 @@ class VectorEnv:
         self.rows.put_tasks(env_ids, tasks)
 
     def counters(self) -> dict[str, int]:
-        """Return the env's running sums over all envs, and `invalid_actions`.
+        """Return the counters of the env type, summed over all envs, and `invalid_actions`.
 
         They are exact between `recv` and `send`.
         """
@@ -432,7 +434,7 @@ class VectorEnv:
     def begin(self) -> None:
         """Use Python envs as they were made, without a reset: `send` comes next.
 
-        Their observations are zero until then.
+        Their observations are zero until the first step.
 
         Raises:
             CallOrderError: the envs were reset before, or their turns were interrupted.
@@ -466,7 +468,7 @@ class VectorEnv:
         env's rows, including arrays that `recv` returned as views, become those of the new state:
         observations, masks and action masks; rewards 0; terminals or truncations True if the state
         is the last one of an episode, so that the next step is a reset. An env whose episode had
-        ended continues with its next episode if the state does not end it.
+        ended begins its next episode, unless the new state ends that one too.
 
         Args:
             env: index of the env.
@@ -474,8 +476,8 @@ class VectorEnv:
                 stay unchanged. Numbers may be of any dtype that holds them.
 
         Raises:
-            ConfigError: an impossible name, shape, dtype or number; or an env that cannot do this.
-                The env is unchanged.
+            ConfigError: an impossible name, shape, dtype or number; or the env type cannot set its
+                state. The env is unchanged.
         """
         self._control.poke(env, state)
 
@@ -490,7 +492,8 @@ class VectorEnv:
         """Put every env into a saved state. The next call is `recv`, which returns the saved rows.
 
         Raises:
-            ConfigError: another number of envs, or states of another size.
+            ConfigError: a wrong number of states, or a state of a wrong size or with values that
+                the env cannot have saved.
         """
         self._control.load(states)
 
@@ -502,7 +505,7 @@ class VectorEnv:
 
         Raises:
             ConfigError: a C env, which has no Python methods; or arguments that cannot be pickled.
-            WorkerError: an env raised; the others have answered, and all can be used further.
+            WorkerError: an env raised an exception. The others have answered, and all stay usable.
         """
         return self._control.ask("call", name, [args] * self.num_envs, kwargs)
 

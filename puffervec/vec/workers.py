@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 START_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 1.0
-# Envs may have videos to finish; with the second until SIGKILL it stays below three.
+# Envs may have to finish videos. With one second more before SIGKILL, `close` stays below 3 s.
 PYTHON_CLOSE_TIMEOUT_S = 1.8
 
 
@@ -55,7 +55,7 @@ class Workers:
     def __init__(self, env: NativeEnv | PythonEnv, settings: VectorSettings, rows: Rows) -> None:
         self.env, self.settings, self.rows = env, settings, rows
         self.mail = None if isinstance(env, NativeEnv) else Mail(rows, self.shared)
-        # They end the workers of a vector env that is dropped.
+        # These end the workers of a vector env that is dropped without `close`.
         self._finalizers: list[weakref.finalize[Any, Any]] = []
 
     def start(self, turns: Turns) -> None:
@@ -67,7 +67,7 @@ class Workers:
         raise NotImplementedError
 
     def stop(self, turns: Turns) -> None:
-        """End the workers; the state is already closed."""
+        """End the workers; the halves are already marked as closed."""
         raise NotImplementedError
 
     def check(self, workers: Sequence[int]) -> None:
@@ -87,7 +87,7 @@ class InProcess(Workers):
     """The C loop in this process, run by each command that is sent."""
 
     several = False
-    _forget: Callable[[], Any] = staticmethod(lambda: None)  # what Python envs have registered
+    _forget: Callable[[], Any] = staticmethod(lambda: None)  # unregisters Python envs
     _unwatch: Callable[[], Any]
 
     def start(self, turns: Turns) -> None:
@@ -267,7 +267,7 @@ class Processes(Workers):
 def _send_close(slab: Any, worker: int, waiter: Any) -> None:
     """Tell a worker to end, whatever it is doing.
 
-    The command line of its control half is read after any turn.
+    After every turn it reads the command of its control half.
     """
     lib.pv_turn_send_one(
         slab, worker, lib.pv_control_half(slab, worker), lib.PV_CLOSE, 0, 0, waiter
@@ -301,7 +301,7 @@ def _end_threads(slab: Any, threads: list[threading.Thread], keep: tuple[Any, An
             _send_close(slab, worker, keep[2])
     patience = Patience()
     while any(thread.is_alive() for thread in threads) and patience.waited_s() < CLOSE_TIMEOUT_S:
-        # Threads after a failed start were never started.
+        # If starting a thread failed, the threads after it were never started.
         for thread in filter(threading.Thread.is_alive, threads):
             thread.join(0.001)
     return not any(thread.is_alive() for thread in threads)

@@ -6,9 +6,9 @@ A script changes one line:
 
     import puffervec.compat.pufferlib as pufferlib
 
-Everything below is loaded at its first use, so torch is imported only with `pytorch` and `models`,
-and a worker that needs `EpisodeStats` imports only Gymnasium. docs/from-pufferlib.md lists the
-differences. Runs in the learner, and in workers as far as envs use it.
+Every name below is imported at its first use, so torch is imported only with `pytorch` and
+`models`, and a worker that needs `EpisodeStats` imports only Gymnasium. docs/from-pufferlib.md
+lists the differences from PufferLib. Runs in the learner, and in workers whose envs use it.
 """
 
 from __future__ import annotations

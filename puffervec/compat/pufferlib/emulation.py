@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's emulation names: nested spaces as flat rows, and single envs with such rows."""
+"""PufferLib's emulation API: nested spaces as flat rows, and single envs with such rows."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ class EmulatedRows(AgentRows):
         observations: (A, *row) of `single_observation_space`.
         actions: (A, *row).
         rewards: (A,) float32.
-        terminals, truncations, masks: (A,) bool. All are written in place; they are the caller's
-            where `buf` was passed.
+        terminals, truncations, masks: (A,) bool. All these arrays are written in place; they belong
+            to the caller if `buf` was passed.
         obs_dtype, atn_dtype: dtypes of native rows.
         emulated: the observations' dtypes in a dict.
-        is_obs_emulated, is_atn_emulated: whether the flat space differs from the env's.
+        is_obs_emulated, is_atn_emulated: whether the flat space differs from the env's own.
 
     Args:
-        env: an env, or None where `env_creator(*env_args, **env_kwargs)` makes it.
+        env: an env, or None if `env_creator(*env_args, **env_kwargs)` makes it.
         buf: rows to adopt (see `set_buffers`).
-        seed: seed of the first reset that is called without a seed; None for a random one.
+        seed: seed of the first reset if that is called without one; None for a random seed.
 
     Raises:
-        ConfigError: agents with different spaces, or a space without a fixed size.
-        APIUsageError: a `buf` of other shapes.
+        ConfigError: the agents have different spaces, or a space has no fixed size.
+        APIUsageError: `buf` has other shapes.
     """
 
     env: Any
@@ -121,9 +121,10 @@ class EmulatedRows(AgentRows):
 
     @property
     def obs_struct(self) -> np.ndarray:
-        """The rows as native observations, a view.
+        """A view of the rows as native observations.
 
-        It is (A, 1) of the structured dtype `obs_dtype`, or (A, *shape) for one leaf.
+        Its shape is (A, 1) with the structured dtype `obs_dtype`, or (A, *shape) for a space with
+        only one leaf.
         """
         if not self.is_obs_emulated:
             return self.observations
@@ -137,7 +138,7 @@ class EmulatedRows(AgentRows):
         self.env.close()
 
     def _reset_env(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, Any]:
-        """Reset the wrapped env; the first time, the default seed is the constructor's."""
+        """Reset the wrapped env; at the first reset, the default seed is the constructor's."""
         if seed is None and not self.initialized:
             seed = self._first_seed
         if self._resets[0] is not self.env:  # The env was replaced.
@@ -182,8 +183,8 @@ def make_object(
     """Return the instance, or the result of `object_creator(*creator_args, **creator_kwargs)`.
 
     Raises:
-        ValueError: both or none were passed.
-        TypeError: an instance that is a function or class, or a creator that is not.
+        ValueError: both an instance and a creator were passed, or neither.
+        TypeError: the instance is a function or class, or the creator is not one.
     """
     if (object_instance is None) == (object_creator is None):
         raise ValueError("pass exactly one of env and env_creator")
@@ -204,7 +205,7 @@ def make_object(
 def pad_agent_data(
     data: Mapping[Any, Any], agents: Iterable[Any], pad_value: Any
 ) -> dict[Any, Any]:
-    """Return a value for each of `agents`, in their order: that in `data`, or `pad_value`.
+    """Return a dict with each of `agents` in order: its value in `data`, or else `pad_value`.
 
     >>> pad_agent_data({"b": 1}, ["a", "b"], 0)
     {'a': 0, 'b': 1}
@@ -267,8 +268,7 @@ class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
             env's result.
 
         Raises:
-            APIUsageError: before reset, after the end of an episode, or an action that does not
-                fit.
+            APIUsageError: the env was not reset, its episode is over, or the action does not fit.
         """
         self._require_turn(self.done)
         observation, reward, terminated, truncated, info = self.env.step(
@@ -290,9 +290,9 @@ class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
 class PettingZooPufferEnv(EmulatedRows):
     """A row for each of `possible_agents`, which share their spaces.
 
-    A row is live (mask True) where the env returned an observation for its agent, also on its last
-    step. The rows of absent agents are zero, flags and mask False. When all agents are gone, the
-    caller resets.
+    A row is live (mask True) if the env returned an observation for its agent, or ended its agent's
+    episode in this step. The rows of absent agents have zero observations and rewards, terminal
+    True, truncation and mask False. When all agents are gone, the caller must reset.
     """
 
     emulates = PARALLEL
@@ -319,11 +319,11 @@ class PettingZooPufferEnv(EmulatedRows):
         return self.all_done or not self.env.agents
 
     def observation_space(self, agent: Any) -> gymnasium.Space[Any]:
-        """Return the flat observation space. Raises: InvalidAgentError: an unknown agent."""
+        """Return the flat observation space. Raises: InvalidAgentError: the agent is unknown."""
         return self._check_agent(agent, self.single_observation_space)
 
     def action_space(self, agent: Any) -> gymnasium.Space[Any]:
-        """Return the flat action space. Raises: InvalidAgentError: an unknown agent."""
+        """Return the flat action space. Raises: InvalidAgentError: the agent is unknown."""
         return self._check_agent(agent, self.single_action_space)
 
     def _check_agent(self, agent: Any, space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
@@ -357,14 +357,14 @@ class PettingZooPufferEnv(EmulatedRows):
                 `possible_agents`. Those of absent agents are ignored.
 
         Returns:
-            observations, rewards, terminals, truncations by agent for all possible ones (absent:
-            zeros, 0, True, False), and infos of the env. Observations are views on the buffer,
-            valid until the next call.
+            observations, rewards, terminals, truncations, each a dict with all possible agents
+            (absent ones have zeros, 0, True, False), and the env's infos. Observations are views on
+            the buffer, valid until the next call.
 
         Raises:
-            APIUsageError: before reset, after the end of an episode, or actions that do not fit or
-                miss a live agent.
-            InvalidAgentError: an action for an agent that cannot exist.
+            APIUsageError: the env was not reset, its episode is over, an action does not fit, or a
+                live agent's action is missing.
+            InvalidAgentError: an action is for an agent that is not in `possible_agents`.
         """
         self._require_turn(self.done)
         before = self.agents
@@ -409,7 +409,7 @@ class PettingZooPufferEnv(EmulatedRows):
         truncations: Mapping[Any, Any],
         ended: Mapping[Any, Any],
     ) -> None:
-        """Write all rows. An agent that ended without a last observation is live, with zeros."""
+        """Write all rows. An agent that ended without a last observation is live, and all zeros."""
         for agent in observations:
             self._check_agent(agent, self.single_observation_space)
             if not self.is_observation_checked:
@@ -436,20 +436,20 @@ def emulate_observation_space(
     A plain Box is returned unchanged.
 
     Raises:
-        ConfigError: a space without a fixed size.
+        ConfigError: the space has no fixed size.
     """
     plan = ObservationPlan(space)
     return plan.emulated_space, plan.dtype
 
 
 def emulate_action_space(space: gymnasium.Space[Any]) -> tuple[gymnasium.Space[Any], np.dtype[Any]]:
-    """Return the flat space of one action row and the dtype that `nativize` takes.
+    """Return the flat space of one action row and the dtype that `nativize` needs.
 
-    Box, Discrete and MultiDiscrete of one dimension are returned unchanged, with their own dtype;
-    nested discrete spaces become a MultiDiscrete.
+    Box, Discrete and one-dimensional MultiDiscrete spaces are returned unchanged, with their own
+    dtype; nested discrete spaces become a MultiDiscrete.
 
     Raises:
-        ConfigError: a space without a fixed size.
+        ConfigError: the space has no fixed size.
     """
     plan = ActionPlan(space)
     return plan.emulated_space, plan.row_dtype if plan.emulated_space is space else plan.dtype
@@ -459,16 +459,16 @@ def nativize(arr: Any, space: gymnasium.Space[Any], struct_dtype: Any) -> Any:
     """Return the native value of one row.
 
     Args:
-        arr: one row in any shape: the bytes of `struct_dtype`, or its elements where all leaves
-            have one dtype (integers of another width are converted).
+        arr: one row in any shape: the bytes of `struct_dtype`, or, if all leaves have one dtype,
+            its elements (integers of another width are converted).
         space: the env's own space.
         struct_dtype: as `emulate_observation_space` or `emulate_action_space` returned it.
 
-    Returns: dicts, tuples and arrays as in the space; arrays are views on `arr` where it needs no
-    conversion; Discrete becomes a NumPy integer.
+    Returns: dicts, tuples and arrays as in the space. Arrays are views on `arr` if it needs no
+    conversion; a Discrete value becomes a NumPy integer.
 
     Raises:
-        ConfigError: an array that is not one row of this space.
+        ConfigError: `arr` is not one row of this space.
     """
     dtype = np.dtype(struct_dtype)
     tree = plan(space, dtype)
@@ -536,4 +536,4 @@ def emulate(struct: Any, sample: Any) -> None:
         if isinstance(value, (dict, tuple)):
             emulate(struct[key], value)
         else:
-            struct[key] = value  # Through the parent: a number in a record has no view.
+            struct[key] = value  # Set through the parent: there is no view of a record's number.

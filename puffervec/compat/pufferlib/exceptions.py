@@ -13,7 +13,7 @@ class EnvironmentSetupError(PuffervecError, RuntimeError):
     """An env's package could not be imported or set up."""
 
     def __init__(self, e: BaseException, package: str) -> None:
-        """Args: e: the original error; package: that is missing or broken."""
+        """Args: e: the original error; package: the package that is missing or broken."""
         super().__init__(
             f"{package} could not be set up ({type(e).__name__}: {e}): install it, or repair its "
             "installation"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """PufferLib's stock policies, with its parameter names, so that its checkpoints load.
 
-A policy is split where memory goes: `encode_observations(observations, state)` returns (B,
-hidden_size), and `decode_actions(hidden)` returns (logits, values (B, 1)). `LSTMWrapper` puts an
-LSTM between the two halves of any such policy. `env` is anything with single_observation_space,
-single_action_space and emulated: a vector env, or its driver_env. Run in the learner.
+A policy has two halves: `encode_observations(observations, state)` returns (B, hidden_size), and
+`decode_actions(hidden)` returns (logits, values (B, 1)). `LSTMWrapper` puts an LSTM between the
+two halves of any such policy. `env` is anything with the attributes single_observation_space,
+single_action_space and emulated: a vector env, or its driver_env. The policies run in the learner.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Policy(nn.Module):
         """Return (logits, values (B, 1)) of (B, *observation); `state` is not used."""
         return self.decode_actions(self.encode_observations(observations, state))
 
-    forward_eval = forward_train = forward  # Equal without memory.
+    forward_eval = forward_train = forward  # These are equal in a policy without memory.
 
 
 class Default(_Policy):
@@ -76,7 +76,7 @@ class Default(_Policy):
 
         Args:
             env: see the module docstring.
-            hidden_size: features between the halves.
+            hidden_size: number of features between the halves.
 
         Raises: ConfigError.
         """
@@ -125,7 +125,7 @@ class Default(_Policy):
         return self.encoder(flat)  # type: ignore[no-any-return]
 
     def decode_actions(self, hidden: Tensor) -> tuple[Logits, Tensor]:
-        """Return (logits, see the class; values (B, 1)) of (B, hidden_size)."""
+        """Return (logits as described in the class, values (B, 1)) of (B, hidden_size)."""
         values = self.value(hidden)
         if self.is_continuous:
             mean = self.decoder_mean(hidden)
@@ -137,7 +137,7 @@ class Default(_Policy):
 
 
 def _leaves(nested: Any) -> list[Tensor]:
-    """Return the tensors of a nested dict in the order of the space."""
+    """Return the tensors of a nested dict as a list, in the order of the space."""
     return (
         [leaf for entry in nested.values() for leaf in _leaves(entry)]
         if isinstance(nested, dict)
@@ -148,9 +148,9 @@ def _leaves(nested: Any) -> list[Tensor]:
 class LSTMWrapper(nn.Module):
     """An LSTM between the halves of a policy.
 
-    `state` is a dict that the caller keeps; "lstm_h" and "lstm_c" are read from it (absent or None:
-    zeros) and replaced, and "hidden" is set to the LSTM's output. They are (B, hidden_size) in
-    `forward_eval` and (1, B, hidden_size) in `forward`. The caller resets the rows whose episode
+    `state` is a dict that the caller keeps. "lstm_h" and "lstm_c" are read from it (absent or None:
+    zeros) and replaced; they are (B, hidden_size) in `forward_eval` and (1, B, hidden_size) in
+    `forward`. "hidden" is set to the LSTM's output. The caller must reset the rows whose episode
     ended.
     """
 
@@ -160,10 +160,10 @@ class LSTMWrapper(nn.Module):
         """Make the LSTM; the policy's weights do not change.
 
         Args:
-            env: has the shape of an observation.
+            env: see the module docstring; gives the shape of an observation.
             policy: policy with the two halves.
-            input_size: features that the policy's `encode_observations` returns.
-            hidden_size: features that its `decode_actions` takes.
+            input_size: number of features that the policy's `encode_observations` returns.
+            hidden_size: number of features that the policy's `decode_actions` takes.
         """
         super().__init__()
         self.obs_shape = tuple(env.single_observation_space.shape)
@@ -176,7 +176,7 @@ class LSTMWrapper(nn.Module):
                 nn.init.zeros_(parameter)
             else:
                 nn.init.orthogonal_(parameter)
-        # The same weights for single steps, without the cost of a sequence of length 1.
+        # The cell shares the LSTM's weights; it is faster than a sequence of length 1.
         self.cell = nn.LSTMCell(input_size, hidden_size)
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
             setattr(self.cell, name, getattr(self.lstm, f"{name}_l0"))
@@ -185,7 +185,7 @@ class LSTMWrapper(nn.Module):
         """Take one step: (B, *observation) to (logits, values (B, 1)).
 
         Raises:
-            ConfigError: a state of other rows.
+            ConfigError: the state has another number of rows.
         """
         memory = self._memory(state, (observations.shape[0], self.hidden_size))
         hidden, cell = self.cell(self.policy.encode_observations(observations, state=state), memory)
@@ -195,10 +195,11 @@ class LSTMWrapper(nn.Module):
     def forward(self, observations: Tensor, state: State) -> tuple[Logits, Tensor]:
         """Run sequences: (B, T, *observation), or (B, *observation) for T = 1.
 
-        Returns: (logits of B*T rows, row b*T + t, and values (B, T)). The new memory is detached.
+        Returns: (logits, values (B, T)). The logits have B*T rows; step t of sequence b is row
+        b*T + t. The new memory is detached.
 
         Raises:
-            ConfigError: observations of another shape, or a state of other rows.
+            ConfigError: the observations have another shape, or the state another number of rows.
         """
         lead = observations.shape[: observations.dim() - len(self.obs_shape)]
         if tuple(observations.shape[len(lead) :]) != self.obs_shape or len(lead) not in (1, 2):
@@ -252,13 +253,13 @@ class Convolutional(_Policy):
 
         Args:
             env: see the module docstring; its actions are Discrete.
-            framestack: channels of an image.
-            flat_size: features after the convolutions: 64 * h * w of the reduced image (3136 for
-                84 x 84).
-            input_size: accepted as in PufferLib; the encoder's output has hidden_size features.
-            hidden_size: features between the halves.
-            output_size: features of the value's input, equal to hidden_size.
-            channels_last: images are (H, W, C).
+            framestack: number of channels of an image.
+            flat_size: number of features after the convolutions: 64 * h * w of the reduced image
+                (3136 for 84 x 84).
+            input_size: not used; accepted as in PufferLib.
+            hidden_size: number of features between the halves.
+            output_size: number of input features of the value layer; must equal hidden_size.
+            channels_last: True: images are (H, W, C).
             downsample: use every n-th row and column.
 
         Raises: ConfigError.
@@ -286,9 +287,9 @@ class Convolutional(_Policy):
         self.value_fn = layer_init(nn.Linear(output_size, 1), std=1.0)
 
     def encode_observations(self, observations: Tensor, state: State | None = None) -> Tensor:
-        """Return (B, hidden_size) of images of 0 to 255.
+        """Return (B, hidden_size) features of images with values 0 to 255.
 
-        They are (B, C, H, W), or (B, H, W, C) with channels_last.
+        The images are (B, C, H, W), or (B, H, W, C) with channels_last.
         """
         if self.channels_last:
             observations = observations.permute(0, 3, 1, 2)
@@ -311,8 +312,8 @@ class ProcgenResnet(_Policy):
 
         Args:
             env: see the module docstring.
-            cnn_width: channels of the first block.
-            mlp_width: features of `hidden`.
+            cnn_width: number of channels of the first block.
+            mlp_width: number of features between the halves.
         """
         super().__init__()
         height, width, channels = env.single_observation_space.shape
@@ -329,7 +330,7 @@ class ProcgenResnet(_Policy):
         self.value = layer_init(nn.Linear(mlp_width, 1), std=1.0)
 
     def encode_observations(self, observations: Tensor, state: State | None = None) -> Tensor:
-        """Return (B, mlp_width) of images (B, H, W, C) of 0 to 255."""
+        """Return (B, mlp_width) features of images (B, H, W, C) with values 0 to 255."""
         images = observations.permute(0, 3, 1, 2)
         return self.network(images.float() / 255.0)  # type: ignore[no-any-return]
 
@@ -367,7 +368,7 @@ class ConvSequence(nn.Module):
         return self.res_block1(self.res_block0(pooled))  # type: ignore[no-any-return]
 
     def get_output_shape(self) -> tuple[int, int, int]:
-        """Return (C, H, W) of the result; odd sizes round up."""
+        """Return (C, H, W) of the result; halves of odd sizes are rounded up."""
         _, height, width = self._input_shape
         return self._out_channels, (height + 1) // 2, (width + 1) // 2
 

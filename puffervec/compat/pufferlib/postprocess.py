@@ -40,17 +40,17 @@ class _Totals:
         for key, value in unroll_nested_dict(info):
             numeric_array = isinstance(value, Array) and value.dtype.kind in "biuf"
             if numeric_array or isinstance(value, (numbers.Real, np.bool_)):
-                # Adding 0 makes a number of a bool, and a copy of an array that the env may reuse.
+                # Adding 0 turns a bool into a number, and copies an array that the env may reuse.
                 self.sums[key] = self.sums[key] + value if key in self.sums else 0 + value
         self.sums["episode_return"] += reward
         self.sums["episode_length"] += 1
 
 
 class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Reports an episode's sums in the info of its last step, and nothing before.
+    """Reports an episode's sums in the info of its last step; other infos are empty.
 
     The last info holds episode_return, episode_length (steps), and the sum over the episode of
-    every number and numeric array of the env's infos, nested ones as "outer/inner"; other infos
+    every number and numeric array of the env's infos (nested ones as "outer/inner"). Other values
     (texts, objects) are left out.
     """
 
@@ -67,7 +67,7 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._reset(seed, options)  # type: ignore[no-any-return]
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step and count."""
+        """Step the env and add the step to the sums."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._totals.add(reward, info)
         return (
@@ -83,7 +83,7 @@ class ClipAction(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Takes any finite action and clips it into the env's Box."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        """Args: env: with a Box action space. Raises: ConfigError: another one."""
+        """Args: env: env with a Box action space. Raises: ConfigError: the space is no Box."""
         super().__init__(env)
         space = env.action_space
         if not isinstance(space, gymnasium.spaces.Box):
@@ -135,12 +135,12 @@ class ResizeObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Reset; the image is a view on the env's."""
+        """Reset; the returned image is a view on the env's image."""
         observation, info = self._reset(seed, options)
         return self._small(observation), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step; the image is a view on the env's."""
+        """Step; the returned image is a view on the env's image."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         return self._small(observation), reward, terminated, truncated, info
 
@@ -183,7 +183,7 @@ class MultiagentEpisodeStats(PettingZooWrapper):
         return observations, infos
 
     def step(self, actions: Mapping[Any, Any]) -> tuple[dict[Any, Any], ...]:
-        """Step and count; the infos are empty but for agents whose episode ended."""
+        """Step and add to the sums; only agents whose episode ended have an info that is not {}."""
         observations, rewards, terminations, truncations, infos = super().step(actions)
         reports = {}
         for agent, reward in rewards.items():

@@ -58,8 +58,8 @@ numpy_to_torch_dtype_dict = {
     )
 }
 
-# One leaf: (torch dtype, shape, first element, number of elements), the last two in elements of the
-# row. Or leaves by name.
+# One leaf: (torch dtype, shape, first element, number of elements), where the last two count
+# elements of the row. Or a dict of leaves by name.
 NativeLeaf = tuple[torch.dtype, tuple[int, ...], int, int]
 NativeDType = NativeLeaf | dict[str, "NativeDType"]
 Logits = Tensor | Sequence[Tensor] | torch.distributions.Normal
@@ -70,19 +70,19 @@ Layer = TypeVar("Layer", bound=nn.Module)
 
 
 def nativize_dtype(emulated: Any) -> NativeDType:
-    """Return the place of each leaf of an emulated observation in its flat row.
+    """Return where each leaf of an emulated observation is in its flat row.
 
     Args:
-        emulated: `driver_env.emulated`: a mapping or an object with `observation_dtype` (of the
-            flat row) and `emulated_observation_dtype` (the aligned structured dtype of the native
-            observation).
+        emulated: `driver_env.emulated`: a mapping or an object with `observation_dtype` (dtype of
+            the flat row) and `emulated_observation_dtype` (the aligned structured dtype of the
+            native observation).
 
     Returns: one leaf (torch dtype, shape, offset, length), or a dict of them by name, nested as in
     the space; the entries of a Tuple are called "f0", "f1", ... A scalar leaf has shape (1,).
     Offset and length count elements of the row.
 
     Raises:
-        ConfigError: a leaf of a dtype that torch does not have.
+        ConfigError: a leaf has a dtype that torch does not have.
     """
     row, native = (
         _entry(emulated, name) for name in ("observation_dtype", "emulated_observation_dtype")
@@ -95,7 +95,7 @@ def _entry(emulated: Any, name: str) -> Any:
 
 
 def _layout(native: np.dtype[Any], row_itemsize: int, offset: int, path: str) -> NativeDType:
-    """Return the layout of a dtype. NumPy's offsets include all padding of nested structures."""
+    """Return the layout of a dtype, using NumPy's offsets, which include all padding."""
     if native.fields is not None:
         leaves = {name: (field[0], offset + field[1]) for name, field in native.fields.items()}
         return {
@@ -115,19 +115,19 @@ def _layout(native: np.dtype[Any], row_itemsize: int, offset: int, path: str) ->
 
 
 def nativize_tensor(observation: Tensor, native_dtype: NativeDType) -> Any:
-    """Return flat rows as the tensors that they hold.
+    """Split flat rows into the tensors that they hold.
 
     Args:
-        observation: (..., row) of the row's own dtype, as `recv` returned it (not cast).
-        native_dtype: dtype from `nativize_dtype`.
+        observation: (..., row) in the row's own dtype, as `recv` returned it (not cast).
+        native_dtype: result of `nativize_dtype`.
 
-    Returns: a tensor (..., *shape), or a dict of them by name.
+    Returns: a tensor (..., *shape), or a dict of such tensors by name.
 
-    Aliasing: views on `observation` where its rows are aligned to the leaf's size, as the slab's
-    rows are; otherwise the leaf is copied.
+    Aliasing: a leaf is a view on `observation` if its rows are aligned to the size of the leaf's
+    elements, as rows in shared memory are; otherwise the leaf is copied.
 
     Raises:
-        ConfigError: `observation` has another element size than the rows.
+        ConfigError: the element size of `observation` differs from that of the rows.
     """
     if isinstance(native_dtype, dict):
         return {name: nativize_tensor(observation, leaf) for name, leaf in native_dtype.items()}
@@ -150,12 +150,12 @@ def _aligned(leaf: Tensor, ratio: int) -> bool:
     """Return whether a leaf can be viewed as elements `ratio` times as large."""
     if leaf.stride(-1) != 1 or any(stride % ratio for stride in leaf.stride()[:-1]):
         return False
-    # A compiled graph cannot read the offset; torch itself refuses misaligned rows there.
+    # A graph being compiled cannot read the offset; there torch itself refuses misaligned rows.
     return torch.compiler.is_compiling() or leaf.storage_offset() % ratio == 0
 
 
 def nativize_observation(observation: Tensor, emulated: Any) -> Any:
-    """Call `nativize_dtype` and `nativize_tensor`, for a single use."""
+    """Call `nativize_dtype` and `nativize_tensor`; for a single use."""
     return nativize_tensor(observation, nativize_dtype(emulated))
 
 
@@ -163,12 +163,12 @@ def compilable_cast(u8: Tensor, dtype: torch.dtype) -> Tensor:
     """Convert bytes to numbers: (..., n) uint8 to (..., n / itemsize) of `dtype`.
 
     Unsigned integers are computed from their bytes by arithmetic, which torch.compile supports
-    everywhere; other types are a view on `u8`.
+    everywhere; for other types the result is a view on `u8`.
     """
     size = dtype.itemsize
     if dtype not in (torch.uint8, torch.uint16, torch.uint32, torch.uint64):
         return u8.view(dtype)
-    # Torch has no shifts for unsigned types wider than a byte, so the sum is signed.
+    # Torch has no shifts for unsigned types wider than a byte, so the sum uses a signed type.
     wide = u8.reshape(*u8.shape[:-1], -1, size).to(torch.int64)
     low_first = range(size) if sys.byteorder == "little" else reversed(range(size))
     total = torch.zeros_like(wide[..., 0])
@@ -213,7 +213,7 @@ def layer_init(layer: Layer, std: float = math.sqrt(2), bias_const: float = 0.0)
 
 
 def log_prob(logits: Tensor, value: Tensor) -> Tensor:
-    """Return (...) log-probabilities of choices `value` (...) under normalized `logits` (..., n).
+    """Return (...) log-probabilities of choices `value` (...), given normalized `logits` (..., n).
 
     The choices may have any integer dtype.
     """
@@ -223,7 +223,7 @@ def log_prob(logits: Tensor, value: Tensor) -> Tensor:
 def entropy(logits: Tensor) -> Tensor:
     """Return (...) entropies in nats of normalized `logits` (..., n).
 
-    A choice of log-probability -inf counts as 0.
+    A choice with log-probability -inf contributes 0.
     """
     return entropy_probs(logits, logits.exp())
 
@@ -234,21 +234,21 @@ def entropy_probs(logits: Tensor, probs: Tensor) -> Tensor:
 
 
 def sample_logits(logits: Logits, action: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """Return actions, drawn unless passed, with their log-probabilities and the entropies.
+    """Return actions, which are drawn unless passed, their log-probabilities, and the entropies.
 
     Args:
         logits: (B, n) for one choice, a sequence of (B, n_d) for D choices, or a Normal of shape
-            (B, D). Need not be normalized; -inf rules a choice out. Half precision is computed in
-            float32.
-        action: B (times D) actions in any shape and dtype, or None to draw with torch's global
+            (B, D). They need not be normalized; -inf rules a choice out. Half-precision logits are
+            converted to float32.
+        action: B (times D) actions in any shape and dtype, or None to draw them with torch's global
             generator.
 
     Returns: (actions, log-probabilities (B,), entropies (B,)). Drawn actions are int32 (B,) for one
-    choice, int32 (B, D) for several, or (B, D) of the Normal. Passed actions are returned in that
-    shape and their own dtype. Nothing is read back from a device.
+    choice, int32 (B, D) for several, or (B, D) in the Normal's dtype. Passed actions are returned
+    in that shape and their own dtype. Nothing is read back from a device.
 
     Raises:
-        ActionError: actions that are not B x D.
+        ActionError: the number of actions is not B x D.
     """
     if isinstance(logits, torch.distributions.Normal):
         return _sample_normal(logits, action)
@@ -284,7 +284,7 @@ def _reshape(action: Tensor, rows: int, columns: int) -> Tensor:
 def _draw(log_probs: Tensor) -> Tensor:
     """Draw by Gumbel-max: argmax of p / Exp(1).
 
-    The clamp keeps a draw of 0 from making NaN of a choice ruled out by -inf.
+    Without the clamp, a noise of 0 would give NaN for a choice that -inf rules out.
     """
     noise = torch.empty_like(log_probs).exponential_().clamp_(min=torch.finfo(log_probs.dtype).tiny)
     return (log_probs - noise.log()).argmax(-1)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's space names: classes, where PufferLib has tuples of classes for `isinstance`."""
+"""PufferLib's space names: here they are classes; PufferLib has tuples for `isinstance`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def joint_space(space: Space[Any], n: int) -> Space[Any]:
     (n, *shape). Starts are preserved.
 
     Raises:
-        ConfigError: (a ValueError, as in PufferLib) another kind of space.
+        ConfigError: (a ValueError, as in PufferLib) the space is of another kind.
     """
     from gymnasium.vector.utils import batch_space
 

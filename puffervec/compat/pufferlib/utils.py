@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's small helpers: nested infos, attribute bags, silent blocks."""
+"""PufferLib's small helpers for nested infos, attribute bags and suppressed output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def unroll_nested_dict(d: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (path joined by "/", leaf) of nested dicts; nothing where `d` is not a dict.
+    """Yield (path joined by "/", leaf) of nested dicts; nothing if `d` is not a dict.
 
     >>> list(unroll_nested_dict({"a": 1, "b": {"c": 2}}))
     [('a', 1), ('b/c', 2)]
@@ -46,7 +46,7 @@ class Namespace(SimpleNamespace, Mapping[str, Any]):
         return len(self.__dict__)
 
 
-namespace = Namespace  # PufferLib has both names.
+namespace = Namespace  # PufferLib has both spellings.
 
 
 def silence_warnings(
@@ -71,7 +71,7 @@ class Suppress:
         sys.stderr.flush()
         self._originals = [os.dup(1), os.dup(2)]
         self._streams = sys.stdout, sys.stderr
-        # Python's streams too: in a notebook they are not the descriptors 1 and 2.
+        # Replace Python's streams too: in a notebook they do not write to descriptors 1 and 2.
         self._null = open(os.devnull, "w", encoding="utf-8")
         os.dup2(self._null.fileno(), 1)
         os.dup2(self._null.fileno(), 2)

@@ -27,8 +27,8 @@ from puffervec.workers.python.puffer_env import PufferEnv
 class PufferVectorEnv(VectorEnv):
     """A vector env with PufferLib's attributes.
 
-    The arrays are those of the last batch: the results of `recv`, or views on shared memory where
-    it returned copies.
+    Its arrays are those of the last batch: the results of `recv`, or views on shared memory if
+    `recv` returned copies.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class PufferVectorEnv(VectorEnv):
     ) -> None:
         """Make a vector env from `VectorSettings`.
 
-        Raises: APIUsageError: called with the arguments of PufferLib's constructors.
+        Raises: APIUsageError: the arguments are those of PufferLib's constructors.
         """
         if args or kwargs or not isinstance(settings, VectorSettings):
             name = type(self).__name__
@@ -48,7 +48,7 @@ class PufferVectorEnv(VectorEnv):
 
     @property
     def num_environments(self) -> int:
-        """Number of envs, as `num_envs`."""
+        """Number of envs, the same as `num_envs`."""
         return self.num_envs
 
     @property
@@ -61,7 +61,7 @@ class PufferVectorEnv(VectorEnv):
         """Number of workers that fill a batch."""
         return len(self.rows.workers[0]) * int(self.settings.batch_halves)
 
-    # (rows, ...) each; dicts by group where there are several groups.
+    # Each is a (rows, ...) array, or a dict of arrays by group if there are several groups.
     observations = property(lambda self: self._batch("observations"))
     rewards = property(lambda self: self._batch("rewards"))
     terminals = property(lambda self: self._batch("terminals"))
@@ -150,16 +150,17 @@ def make(
             stepped in this process.
         num_envs: number of envs, 1 for PufferEnv.
         seed: seed of the first reset, as in `puffervec.make`; a creator that has a parameter
-            `seed`, or **kwargs, gets the seed of its env.
+            `seed`, or **kwargs, is passed its env's seed.
         kwargs: num_workers (None and "auto": chosen for the machine), batch_size in envs (None:
             all; "auto": half of them), zero_copy, overwork, sync_traj, and the other keywords of
             `puffervec.make`. PufferEnv ignores them. Serial ignores num_workers and makes only as
             many envs as a batch has, so that a script sees the same shapes with every backend.
 
-    Returns: a VectorEnv, or with PufferEnv the env.
+    Returns: a VectorEnv; with PufferEnv, the env itself.
 
     Raises:
-        ConfigError: (an APIUsageError) unusable or unknown arguments, before anything is started.
+        ConfigError: (an APIUsageError) an argument cannot be used or is unknown; nothing was
+            started.
         WorkerError: an env failed.
     """
     kind = _backend(backend)
@@ -186,10 +187,10 @@ def make(
 
 
 def _always_seed(creator: Any) -> Any:
-    """Return creators that get `buf` and `seed` also as **kwargs, as PufferLib passes both."""
+    """Return creators to which `buf` and `seed` are passed even as **kwargs, as in PufferLib."""
     if isinstance(creator, (list, tuple)):
         return [_always_seed(one) for one in creator]
-    # ":" is in "module:factory".
+    # A name with ":" is "module:factory".
     named = callable(creator) or ":" in str(creator)
     return Creator(creator, always=True) if named else creator
 
@@ -223,7 +224,7 @@ def _make_native(
 
 
 def _sizes(num_envs: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords with PufferLib's names for sizes translated; the core checks the rest."""
+    """Translate the sizes among the keywords from PufferLib's form; the core checks the rest."""
     settings = dict(kwargs)
     workers = settings.get("num_workers")
     if "num_workers" in settings and workers is None:
@@ -244,7 +245,7 @@ def _sizes(num_envs: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _first(value: Any, count: int, num_envs: int) -> Any:
-    """Return the entries of the first envs where `value` holds one per env."""
+    """Return the entries of the first `count` envs if `value` has one per env, else `value`."""
     return value[:count] if isinstance(value, (list, tuple)) and len(value) == num_envs else value
 
 
@@ -266,12 +267,13 @@ def step(vecenv: Any, actions: Any) -> tuple[Any, Any, Any, Any, Any]:
 
 
 def recv_precheck(vecenv: Any) -> None:
-    """Refuse a `recv` out of order, for vector env classes that keep a `flag`.
+    """Raise if `recv` is called out of order, for vector env classes that keep a `flag`.
 
-    The next call is `send` then. Vector envs of this library check by themselves, and pass.
+    Otherwise sets the flag so that `send` is expected next. Does nothing for vector envs of this
+    library, which check the order themselves.
 
     Raises:
-        CallOrderError: (an APIUsageError) it is out of order.
+        CallOrderError: (an APIUsageError) the call is out of order.
     """
     if isinstance(vecenv, VectorEnv):
         return
@@ -281,13 +283,15 @@ def recv_precheck(vecenv: Any) -> None:
 
 
 def send_precheck(vecenv: Any, actions: Any) -> np.ndarray:
-    """Return `actions` as an array, or refuse a `send` out of order; the next call is `recv` then.
+    """Return `actions` as an array; raise if `send` is called out of order.
 
-    The first actions (where `vecenv.initialized` is false) are compared with `vecenv.action_space`.
-    Vector envs of this library check by themselves, and pass.
+    Sets `vecenv.flag` so that `recv` is expected next. The first actions (while
+    `vecenv.initialized` is false) must be in `vecenv.action_space`. For vector envs of this
+    library, which check calls and actions themselves, only the array is made.
 
     Raises:
-        CallOrderError, ConfigError: (both APIUsageErrors) it is out of order, or unusable actions.
+        CallOrderError, ConfigError: (both APIUsageErrors) the call is out of order, or the actions
+            cannot be used.
     """
     array: np.ndarray = np.asarray(actions)
     if isinstance(vecenv, VectorEnv):
@@ -314,7 +318,7 @@ def make_seeds(seed: int | Sequence[int], num_envs: int) -> list[int]:
     [7, 8, 9]
 
     Raises:
-        ConfigError: (an APIUsageError) neither a whole number nor num_envs of them.
+        ConfigError: (an APIUsageError) `seed` is neither a whole number nor num_envs of them.
     """
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         return [int(seed) + i for i in range(num_envs)]
@@ -324,10 +328,11 @@ def make_seeds(seed: int | Sequence[int], num_envs: int) -> list[int]:
 
 
 def check_envs(envs: Iterable[Any], driver: Any) -> None:
-    """Refuse envs that cannot share rows with `driver`.
+    """Raise unless all envs have rows like those of `driver`.
 
     Raises:
-        APIUsageError: not a puffer env, or other spaces of one agent.
+        APIUsageError: an env is not a puffer env, or an agent's spaces differ from those of
+            `driver`.
     """
     valid = (PufferEnv, GymnasiumPufferEnv, PettingZooPufferEnv)
     for index, env in enumerate([driver, *envs]):
@@ -357,23 +362,23 @@ def autotune(
     max_batch_vram_gb: float = 0.05,
     time_per_test: float = 5,
 ) -> dict[str, Any]:
-    """Measure every candidate with random actions, print a table, and return the best settings.
+    """Time candidate settings with random actions, print a table, and return the fastest ones.
 
     Args:
-        env_creator: as `make` takes it for one env.
+        env_creator: what `make` needs to make one env.
         batch_size: envs per batch of the policy.
-        max_envs: most envs that may exist.
-        model_forward_s: seconds that the policy takes for a batch; the measurement waits as long,
-            so that candidates which simulate meanwhile gain by it.
-        max_env_ram_gb: memory that all envs may take; lowers max_envs, by what one env takes in
-            this process.
-        max_batch_vram_gb: memory that a batch of observations may take.
-        time_per_test: seconds per candidate, without its start.
+        max_envs: largest number of envs.
+        model_forward_s: seconds that the policy takes for a batch; the measurement waits as long
+            after each batch, which favours candidates that simulate meanwhile.
+        max_env_ram_gb: memory in GB that all envs together may take. It may lower max_envs,
+            according to the memory that one env takes in this process.
+        max_batch_vram_gb: memory in GB that a batch of observations may take.
+        time_per_test: seconds per candidate, not counting its start.
 
     Returns: keywords for `make(env_creator, **settings)`.
 
     Raises:
-        ConfigError: (a ValueError) a batch that exceeds these limits.
+        ConfigError: (a ValueError) a batch exceeds these limits.
         WorkerError: an env failed.
     """
     if batch_size is None or batch_size < 1 or max_envs < batch_size:
@@ -406,8 +411,9 @@ def autotune(
 def candidates(batch_size: int, max_envs: int, cores: int) -> list[dict[str, Any]]:
     """Return the settings worth measuring, as keywords for `make`.
 
-    These are one process; workers that step one batch together; and workers that step further
-    batches while the policy computes, in a fixed order or in the order in which envs get ready.
+    The candidates are: one process; workers that step one batch together; and workers that step
+    further batches while the policy computes, with batches in a fixed order or in the order in
+    which they are ready.
     """
     choices: list[dict[str, Any]] = [{"backend": backends.Serial, "num_envs": batch_size}]
     for batches in sorted({1, 2, cores}):
@@ -439,7 +445,7 @@ def _most_workers(num_envs: int, batch_size: int, cores: int) -> int | None:
 
 
 def _measure_memory(env_creator: Any, batch_size: int) -> tuple[float, float]:
-    """Return the GB of a batch of observations, and an estimate for one env in this process."""
+    """Return GB of memory: of a batch of observations, and (estimated) of one env."""
     process = psutil.Process()
     before = process.memory_info().rss
     with core_make(env_creator, backend=backends.Serial, num_envs=1) as vec:
@@ -457,7 +463,7 @@ def _measure_memory(env_creator: Any, batch_size: int) -> tuple[float, float]:
 def _measure(
     env_creator: Any, settings: dict[str, Any], model_forward_s: float, time_per_test: float
 ) -> float:
-    """Return a candidate's agent-steps per second: rows received, per second of the whole loop."""
+    """Return a candidate's agent-steps per second: rows received per second of the whole loop."""
     with core_make(env_creator, **settings) as vec:
         vec.action_space.seed(0)
         actions = [vec.action_space.sample() for _ in range(DRAWN_ACTIONS)]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Wrappers that adapt an env to the interface of the emulation. Run in the workers."""
+"""Wrappers that adapt an env to the interface that emulation needs. They run in the workers."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class GymToGymnasium(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Reset, after env.seed(seed) where that exists; the old interface takes no options."""
+        """Reset, after env.seed(seed) if the env has it; the old interface has no options."""
         return self._reset(seed, None), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Step, with the end split into terminal and truncated."""
+        """Step, and split "done" into terminated and truncated."""
         observation, reward, done, info = self.env.step(action)
         truncated = bool(done) and bool(info.get("TimeLimit.truncated", False))
         return observation, reward, bool(done) and not truncated, truncated, info
@@ -91,9 +91,9 @@ class PettingZooWrapper:
 
 
 class PettingZooTruncatedWrapper(PettingZooWrapper):
-    """Returns an empty reset info for every agent with a first observation.
+    """Replaces the infos of `reset` by an empty one for every agent with a first observation.
 
-    This is for envs whose reset returns no infos, or bad ones.
+    This is for envs whose reset returns no infos, or unusable ones.
     """
 
     def reset(

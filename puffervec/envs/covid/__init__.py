@@ -14,8 +14,8 @@ from puffervec.envs.covid.settings import CovidConfig, build
 
 TRAINING = Training(
     preset={
-        # All envs are on the same day, so a rollout is a whole episode: deaths follow measures
-        # only after months.
+        # All envs are on the same day, so a rollout can be a whole episode. This is needed because
+        # measures affect deaths only after months.
         "vec": {"num_envs": 8, "backend": "serial"},
         "train": {
             "horizon": 540,
@@ -29,7 +29,8 @@ TRAINING = Training(
             "total_timesteps": 50_000_000,
         },
         "policy": {"hidden": (32,)},
-        # A subsidy has effects and costs from its first day on, and an episode has six of them.
+        # A subsidy has effects and costs from its first day on, and the planner chooses only six
+        # times per episode.
         "policies": {
             "planner": {
                 "gamma": 0.99,

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The data of `covid` about its 51 states: read from four CSV files, checked, and written.
+"""The data of `covid` about its 51 states, which are read from four CSV files and checked.
 
     states.csv      a row per state: people at the start, transmission, bias of unemployment, and
-                    the weights of both indices
+                    the weights of the health and economy indices
     planner.csv     one row: the planner's weights
     filters.csv     a row per filter of unemployment: its lambda in days, and its weight in each
                     state
-    stringency.csv  a row per day until the start, day 0: the stringency of each state, 1 to 10
+    stringency.csv  a row per day up to the start (day 0): the stringency of each state, 1 to 10
 
 The folder `synthetic` next to this file is a synthetic data set, drawn by
 scripts/make_covid_data.py; no state in it is real.
@@ -28,7 +28,7 @@ from puffervec.errors import ConfigError
 from puffervec.system.folder import Folder
 
 STATES, FILTERS, LEVELS, WINDOW = 51, 5, 10, 600
-MOST_BYTES = 1 << 20  # Of a file: 600 days of 51 states take 100 kB.
+MOST_BYTES = 1 << 20  # Limit for a file: 600 days of 51 states take 100 kB.
 SYNTHETIC = Path(__file__).resolve().parent / "synthetic"
 Bounds = tuple[float, float]
 PEOPLE, INDEX = (0.0, 1e10), (-1e9, 1e9)
@@ -63,7 +63,7 @@ class CovidData:
     Attributes:
         names: names of the states.
         states: (51, 15) float64, the columns of COLUMNS.
-        planner: (6,) float64, those of TASTE.
+        planner: (6,) float64, the columns of TASTE.
         lambdas: (5,) float64, days.
         weights: (5, 51) float64.
         stringency: (days, 51) uint8, 1 to 10; episodes begin on the last day.
@@ -82,7 +82,7 @@ class CovidData:
 
 
 class _Table:
-    """A CSV file. Errors name file, line, column and value, and what is allowed."""
+    """A CSV file. Error messages name file, line, column and value, and what is allowed."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / name
@@ -94,7 +94,7 @@ class _Table:
             raise ConfigError(
                 f"covid: {self.path} cannot be read: {error.strerror or error}"
             ) from None
-        # ValueError: not UTF-8, or a NUL in the folder's name.
+        # ValueError: the file is not UTF-8, or the folder's name contains a NUL.
         except (ValueError, csv.Error) as error:
             raise ConfigError(f"covid: {self.path} cannot be read: {error}") from None
         numbered = [(line, row) for line, row in enumerate(rows, 1) if row]
@@ -103,7 +103,7 @@ class _Table:
         (_, self.columns), *self.rows = numbered
 
     def require(self, columns: Sequence[str], least: int, most: int) -> None:
-        """Raise ConfigError unless the file has these columns in this order, and so many rows."""
+        """Raise ConfigError unless the file has these columns in order and least to most rows."""
         for place, wanted in enumerate(columns):
             name = self.columns[place] if place < len(self.columns) else "missing"
             if name != wanted:
@@ -164,7 +164,8 @@ def load_data(folder: str | Path | None = None) -> CovidData:
     """Read the four files of a folder; None: the synthetic data set.
 
     Raises:
-        ConfigError: names file, line, column and value, and what is allowed.
+        ConfigError: a file cannot be used; the message names file, line, column and value, and what
+            is allowed.
     """
     where = SYNTHETIC if folder is None else Path(folder)
     names, states = _load_states(_Table(where, "states.csv"))
@@ -198,7 +199,7 @@ def _load_states(table: _Table) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 def _check_state(table: _Table, line: int, of: Mapping[str, float]) -> None:
-    """Raise ConfigError where numbers of a state are inconsistent."""
+    """Raise ConfigError if the numbers of a state are inconsistent."""
     alive = of["susceptible"] + of["infected"] + of["recovered"]
     if abs(alive - of["population"]) > 1e-6 * of["population"] + 1.0:
         allowed = f"{alive:.9g}, the sum of susceptible, infected and recovered, within 1 person"
@@ -221,7 +222,7 @@ def _check_state(table: _Table, line: int, of: Mapping[str, float]) -> None:
 
 
 def _check_bounds(table: _Table) -> None:
-    """Raise ConfigError where an index's minimum is not below its maximum."""
+    """Raise ConfigError if an index's minimum is not below its maximum."""
     for index in ("health", "economic"):
         most = table.numbers(f"{index}_max", INDEX)
         least = table.numbers(f"{index}_min", INDEX)

@@ -13,8 +13,8 @@ from puffervec.contract.drawing import BLUE, ORANGE, Box, Drawing, Line, Shape, 
 from puffervec.envs.covid.data import LEVELS, STATES
 from puffervec.envs.covid.settings import data_of
 
-WIDTH, HEIGHT = 0.8, 20.0  # Of a bar, and of the maximum stringency; a state is 1 wide.
-MOST_INFECTED = 0.1  # Share of infected people whose bar has full height.
+WIDTH, HEIGHT = 0.8, 20.0  # Width of a bar (a state is 1 wide); height of maximum stringency.
+MOST_INFECTED = 0.1  # Share of infected people at which a bar has full height.
 DEATHS, UNEMPLOYMENT, SUBSIDIES, STRINGENCY = (
     "deaths (k)",
     "unemployment (%)",
@@ -27,7 +27,7 @@ LETTERS = 1.4  # Height of letters at the axes.
 
 
 def drawing_of(config: Any, state: State) -> Drawing:
-    """Return the drawing: stringency upwards, infected people downwards; numbers are totals."""
+    """Return the drawing: bars up for stringency, bars down for infected people, and numbers."""
     data = data_of(config)
     population = data.column("population")
     people = float(population.sum())
@@ -80,7 +80,7 @@ def drawing_of(config: Any, state: State) -> Drawing:
 
 
 def axes() -> Iterator[Shape]:
-    """Yield lines, numbers and a title for both halves, and the number of every fifth state."""
+    """Yield lines, labels and a title for both halves, and the number of every fifth state."""
     for share in (-1.0, -0.5, 0.0, 0.5, 1.0):
         yield Line(((-0.5, share * HEIGHT), (STATES - 0.5, share * HEIGHT)), faded=True)
         label = (

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """`covid`: a game in an epidemic, where 51 states choose restrictions and a planner pays subsidies.
 
-The settings have the names and values of the paper's published configuration; `build` converts them
-for C.
+The settings have the names and values of the configuration published with the paper (see
+docs/covid.md); `build` converts them for C.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def numbers_of(config: CovidConfig) -> np.ndarray:
     """Return the settings that are real numbers, (11,) float64.
 
     Raises:
-        ConfigError: names the setting, its value and what is allowed.
+        ConfigError: a setting is out of bounds; the message names it, its value and what is
+            allowed.
     """
     for name, (low, high) in NUMBERS.items():
         value = getattr(config, name)
@@ -118,7 +119,7 @@ def data_of(config: CovidConfig) -> CovidData:
 
 
 def build(config: CovidConfig) -> EnvData:
-    """Return the data for C: those of the states, and the settings that are real numbers."""
+    """Return the data for C: the states' data, and the settings that are real numbers."""
     data = data_of(config)
     arrays = {
         name: getattr(data, name)

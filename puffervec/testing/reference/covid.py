@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 """The rules of `covid` for one env in plain NumPy, for readers and for comparisons.
 
-51 states choose the stringency of their measures against an epidemic, a planner pays subsidies.
+51 states choose the stringency of their measures against an epidemic; a planner pays subsidies.
 Written from the formulas of Trott, Srinivasa, van der Wal, Haneuse, Zheng, "Building a Foundation
 for Data-Driven, Interpretable, and Robust Policy Design using the AI Economist", 2021
-(arXiv:2108.02904). All is float64, and every sum is the paper's: unemployment sums 600 days again
-each day. See puffervec.check_env_equal.
+(arXiv:2108.02904). All numbers are float64, and every sum is computed as in the paper, not
+incrementally: unemployment sums over 600 days again each day. See puffervec.check_env_equal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Rows = dict[str, np.ndarray]
 
 
 class Data(Protocol):
-    """The part of puffervec.envs.covid.data.CovidData that is used here."""
+    """Those attributes of puffervec.envs.covid.data.CovidData that this file uses."""
 
     @property
     def planner(self) -> np.ndarray: ...
@@ -36,11 +36,12 @@ class Data(Protocol):
 
 
 class Covid:
-    """One env. Rows come in two groups, "states" (51 of them) and "planner" (one).
+    """One env. Its rows form two groups, "states" (51 rows) and "planner" (one row).
 
     Attributes:
         susceptible, infected, recovered, vaccinated, dead, unemployed: (51,) float64, people.
-        production: (51,) float64, USD of the last day with subsidies; 0 after a reset.
+        production: (51,) float64, production of the last day in USD, including subsidies; 0 after a
+            reset.
         history: (601 + time, 51) int64, stringency by day; the last row is today's.
         kept_until: (51,) int64, the time from which the stringency may be changed.
         subsidy_level, time: int.
@@ -182,7 +183,7 @@ class Covid:
         )
 
     def _infect(self) -> np.ndarray:
-        """Advance SIR by a day, with vaccination; return the deaths of the day, (51,)."""
+        """Advance the SIR model with vaccination by a day; return the day's deaths, (51,)."""
         delivery = self.time >= self.vaccine_start and self.time % self.vaccine_interval == 0
         doses = self.doses if delivery else np.zeros(STATES)
         beta = (
@@ -258,7 +259,7 @@ class Covid:
         return {"states": states, "planner": planner}
 
     def observations(self) -> Rows:
-        """Return {"states": (51, 64), "planner": (1, 463)} float32; docs/covid.md names columns."""
+        """Return {"states": (51, 64), "planner": (1, 463)} float32; columns: see docs/covid.md."""
         people = [
             getattr(self, name) / self.population
             for name in (*PEOPLE[:3], "dead", "vaccinated", "unemployed")
@@ -281,7 +282,7 @@ class Covid:
         return {"states": states.astype(np.float32), "planner": planner.astype(np.float32)}
 
     def _vaccine_wait(self) -> float:
-        """Return the days until the next delivery, as a share of those until the first one."""
+        """Return the days until the next delivery as a share of the days until the first one."""
         every = self.vaccine_interval
         next_one = -(-max(self.vaccine_start, self.time + 1) // every) * every
         return float((next_one - self.time) / (max(1, -(-self.vaccine_start // every)) * every))

@@ -7,7 +7,8 @@ game, its parameter names, the order of actions and the observations are those o
 WarpDrive (Lan, Srinivasa, Wang, Zheng, "Extremely Fast End-to-End Deep Multi-Agent RL on a GPU",
 2021), as its NumPy code implements them: all state is float32, and the order of operations matters
 to the last bit. Unlike WarpDrive it distinguishes how episodes end: an agent that is tagged out
-terminates, all agents terminate with the last runner, and at the time limit they are truncated. See
+terminates, all agents terminate when the last runner is out, and at the time limit all are
+truncated. See
 puffervec.check_env_equal.
 """
 
@@ -31,8 +32,8 @@ class TagContinuous:
         still_in_the_game: (N,) int, 0 for runners that were tagged and have left.
         agents: N.
         agent_types: (N,), 1 for taggers and 0 for runners.
-        accelerations, turns: float32, the change of each action; entry 0 is none. May be set.
-        margin: float32, runners are tagged at less than this distance. May be set.
+        accelerations, turns: float32, the change that each action makes; entry 0 is 0. May be set.
+        margin: float32, the distance below which runners are tagged. May be set.
     """
 
     x: np.ndarray
@@ -73,7 +74,7 @@ class TagContinuous:
     ) -> None:
         """Store the parameters of TagContinuous.
 
-        `seed` is that of the start: types, places and directions. Without one, NumPy's global
+        `seed` is for the start: types, places and directions. If it is None, NumPy's global
         generator draws them.
         """
         self.agents = num_taggers + num_runners
@@ -113,7 +114,7 @@ class TagContinuous:
     def _draw_start(
         self, seed: int | None, num_taggers: int, length: float, x: Any, y: Any, directions: Any
     ) -> None:
-        """Set types and start, with the draws of WarpDrive in its order."""
+        """Set types and start, drawn as in WarpDrive and in the same order."""
         draw: Any = np.random if seed is None else np.random.RandomState(seed)
         self.agent_types = np.zeros(self.agents, np.int64)
         self.agent_types[draw.choice(np.arange(self.agents), num_taggers, replace=False)] = 1
@@ -148,9 +149,9 @@ class TagContinuous:
             actions: (N, 2) int: indices of the changes of acceleration and of direction.
 
         Returns: observations: as `reset`; runners that are tagged in this step are still shown.
-        rewards: (N,) float32. terminated: (N,) bool, runners that leave; all where no runner is
-        left. truncated: (N,) bool, the time is over. infos: "masks", (N,) bool, the agents that
-        were in the game; "events" has counts.
+        rewards: (N,) float32. terminated: (N,) bool, runners that leave; all agents if no runner is
+        left. truncated: (N,) bool, True at the time limit. infos: "masks", (N,) bool, the agents
+        that were in the game; "events" has counts.
         """
         actions = np.asarray(actions)
         self.time += 1
@@ -170,7 +171,7 @@ class TagContinuous:
         return observations, rewards.astype(F32), terminated, truncated, infos
 
     def _move(self, acceleration: np.ndarray, turn: np.ndarray) -> np.ndarray:
-        """Change the state by (N,) accelerations and turns; return who hit a wall, (N,) bool.
+        """Change the state by (N,) accelerations and turns; return (N,) bool, who hit a wall.
 
         Accelerations add up over steps, and are lost at a standstill and at top speed. Agents that
         are out stand still.
@@ -190,8 +191,8 @@ class TagContinuous:
     def _tag(self, rewards: np.ndarray) -> int:
         """Tag every runner near a tagger, add the rewards in place, and return the number of tags.
 
-        The nearest tagger gets the reward, of several the one with the lowest id; it may tag
-        several runners.
+        The nearest tagger gets the reward (of several, the one with the lowest id). A tagger may
+        tag several runners.
         """
         runners = np.flatnonzero((self.agent_types == 0) & (self.still_in_the_game == 1))
         if not runners.size:
@@ -228,10 +229,10 @@ class TagContinuous:
     def _observations(self) -> np.ndarray:
         """Return (N, 7 M + 1) float32: seven blocks of M about the others, and the time.
 
-        Features are relative to the agent. The others are all others by id (full), or the nearest
-        that are in the game (partial), padded with zeros.
+        Features are relative to the agent. The M others are all others by id (full observation), or
+        the nearest ones in the game, padded with zeros (partial observation).
         """
-        self._seen = self.still_in_the_game == 1  # The agents in the game in this observation.
+        self._seen = self.still_in_the_game == 1  # The agents that this observation shows.
         top, diagonal = float(self.max_speed) + 1e-10, float(self.grid_length) * np.sqrt(2)
         scales = (
             (self.x, diagonal),
@@ -246,7 +247,7 @@ class TagContinuous:
             others, shown = self._others, np.ones(self._others.shape, np.bool_)
         else:
             others, shown = self._nearest()
-        # Agents that are out see only types and presence, in a full observation.
+        # In a full observation, agents that are out see only types and presence.
         me = self._seen[:, None]
         relative = (features[:, others] - features[:, :, None]) * (shown & me)
         present = shown if self.use_full_observation else shown & me
@@ -281,11 +282,11 @@ class TagContinuous:
     def margins(self) -> dict[str, Any]:
         """Return how near the last step was to a different outcome.
 
-        These are distances to thresholds, and between the distances of candidates. Another
-        implementation rounds sines and cosines differently, so its positions differ in the last
-        bit, and outcomes that depend on less than that may differ completely. Agents that stand
-        still, drive along x or into a corner need no rounding; the distance of two such agents is
-        certain, and so is that of two agents that reached one place in the same way.
+        These are distances to thresholds, and differences between the distances of candidates.
+        Another implementation rounds sines and cosines differently, so its positions differ in the
+        last bit, and outcomes that depend on less than that may differ completely. The positions of
+        agents that stand still, drive along x or into a corner are not rounded; the distance of two
+        such agents is certain, and so is that of two agents that reached a place in the same way.
 
         Returns: by name of what would differ (see puffervec.check_env_equal): one number, or (N,)
         numbers, one per agent.
@@ -309,7 +310,7 @@ class TagContinuous:
         }
 
     def _certain(self, some: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return whether distances of pairs of ids are certain, and whether they are surely 0."""
+        """Return for pairs of ids whether their distance is certain, and whether surely 0."""
         place, motion = (self.x, self.y), (self.speed, self.direction)
         in_a_corner = (np.abs(np.subtract(self._unclipped, place)) > 1e-5).all(axis=0)
         exact = (self.speed == 0) | (self.direction == 0) | in_a_corner
@@ -321,7 +322,7 @@ class TagContinuous:
         return together | both, together
 
     def _order_margins(self) -> np.ndarray:
-        """Return (N,) the smallest gaps between neighbours in the order of observed agents."""
+        """Return (N,) the smallest gap between successive distances of the agents seen by each."""
         everyone, distances = np.arange(self.agents)[:, None], self._distances_of_seen()
         ids = np.argsort(distances, axis=1, kind="stable")[:, : self.observed + 1]
         distances = np.take_along_axis(distances, ids, axis=1)
@@ -353,9 +354,9 @@ class TagContinuous:
 
 
 def _actions(least: float, most: float, levels: int) -> np.ndarray:
-    """Return the changes of the actions: 0, then `levels` evenly spaced values, float32.
+    """Return the changes that actions make: 0, then `levels` evenly spaced values, float32.
 
-    They are spaced in float64 between ends that are float32, as NumPy 1 does for WarpDrive.
+    They are spaced in float64 between float32 ends, as WarpDrive does under NumPy 1.
     """
     return np.concatenate([[0.0], np.linspace(float(F32(least)), float(F32(most)), levels)]).astype(
         F32

@@ -4,8 +4,8 @@
 
 Taggers chase one runner on a grid. The game, its parameter names, action order and observation are
 those of TagGridWorld in WarpDrive (Lan, Srinivasa, Wang, Zheng, "Extremely Fast End-to-End Deep
-Multi-Agent RL on a GPU", 2021). Unlike WarpDrive it distinguishes two ends: a tag is a termination,
-the time limit a truncation. See puffervec.check_env_equal.
+Multi-Agent RL on a GPU", 2021). Unlike WarpDrive it distinguishes how an episode ends: a tag is a
+termination, the time limit a truncation. See puffervec.check_env_equal.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class TagGrid:
     ) -> None:
         """Store the parameters of TagGridWorld.
 
-        Start cells are one per agent; None puts the taggers into the middle and the runner at (0,
-        0). `seed` is accepted for WarpDrive's configs; the game draws nothing.
+        There is one start cell per agent; None puts the taggers into the middle and the runner at
+        (0, 0). `seed` is accepted for WarpDrive's configs, but nothing in the game is random.
         """
         self.agents = num_taggers + 1
         self.agent_types = np.array([0] * num_taggers + [1])
@@ -132,8 +132,8 @@ class TagGrid:
             return np.hstack(
                 [everyone, np.eye(self.agents), np.full((self.agents, 1), time)]
             ).astype(np.float32)
-        other = np.full(self.agents, self.agents - 1)  # Taggers see the runner.
+        other = np.full(self.agents, self.agents - 1)  # A tagger sees the runner.
         squares = (self.x[:-1] - self.x[-1]) ** 2 + (self.y[:-1] - self.y[-1]) ** 2
-        other[-1] = np.argmin(squares)  # The runner sees the nearest tagger with the lowest id.
+        other[-1] = np.argmin(squares)  # The runner sees the nearest tagger (lowest id).
         columns = [x, y, x[other], y[other], self.agent_types, np.full(self.agents, time)]
         return np.stack(columns, axis=1).astype(np.float32)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """An episode of an env as its drawing describes it, step by step: shapes, trails, events, numbers.
 
-Runs in the learner; paints nothing itself.
+Runs in the learner. It paints nothing itself (see painter.py).
 
 vec.peek(0)  --Episode.add-->  Moment  --painter.picture_of-->  picture
 """

@@ -30,8 +30,8 @@ _H264 = {
 }
 # Share of the view that is visible around a followed agent, if the drawing does not set `close`.
 ALONE = 0.4
-# The ring around the followed agent as shares of the view: its least radius, its width with and
-# without its pale edges; and the number of its corners.
+# The ring around the followed agent: its smallest radius, its width with pale edges, and its width
+# without them, as shares of the view; and the number of its corners.
 RING_LEAST, RING_EDGE, RING_WIDTH, RING_POINTS = 0.02, 0.011, 0.005, 48
 LAST_MS = 1500  # duration of the last picture of a GIF, before it starts again
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Painter of the moments of an episode with Pillow: pictures with title and legend, and sheets.
 
-Runs in the learner. Everything is painted at twice its size and then reduced, which smooths its
-edges. Sizes whose names end in `_px` or `_PX` are those of the result.
+Runs in the learner. Everything is painted at twice its size and then reduced, which smooths edges.
+Sizes whose names end in `_px` or `_PX` are in pixels of the result.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class Sample:
 
 
 def picture_of(drawing: Drawing, moment: Moment, title: str, size: tuple[int, int]) -> Image.Image:
-    """Return a picture below its head of title, step, numbers and legend.
+    """Return a picture with a header above it: title, step, numbers and legend.
 
     Args:
         drawing: drawing of the episode.
         moment: the moment to paint.
         title: title of the picture.
-        size: width and height of the world, in pixels, without the head.
+        size: width and height of the world, in pixels, without the header.
     """
     words, legends = captions(drawing, moment, size[0]), samples_of(drawing, size[0])
     return add_head(world_of(drawing, moment, size), title, words, legends, drawing.colours)
@@ -109,7 +109,7 @@ def add_head(
         words: lines of text.
         legends: samples of each line of the legend.
         colours: colours by role.
-        scale: factor on the sizes in the head.
+        scale: factor on the sizes in the header.
     """
     line, top, width = round(scale * LINE_PX), round(scale * (MARGIN_PX - 4)), world.width
     head = (1 + len(words) + len(legends)) * line + MARGIN_PX
@@ -180,7 +180,7 @@ def sheet_of(drawing: Drawing, moments: Sequence[Moment], title: str) -> Image.I
 
 
 def captions(drawing: Drawing, moment: Moment, width: int) -> list[str]:
-    """Return step and numbers as lines of text; every moment of an episode has as many lines.
+    """Return step and numbers as lines of text, equally many for every moment of an episode.
 
     Args:
         drawing: drawing of the episode.
@@ -230,7 +230,7 @@ def scale_bar(left: float, bottom: float, width: float, px: float, unit: str = "
 
 
 def world_of(drawing: Drawing, moment: Moment, size: tuple[int, int]) -> Image.Image:
-    """Return a picture of the world without a head; `size` is in pixels."""
+    """Return a picture of the world without a header; `size` is in pixels."""
     brush = _Brush(drawing, size)
     for shape in drawing.still:
         brush.paint(shape)
@@ -252,7 +252,7 @@ def world_of(drawing: Drawing, moment: Moment, size: tuple[int, int]) -> Image.I
 
 
 class _Brush:
-    """A painter of shapes in world units; its pixels are those of the finer picture."""
+    """A painter of shapes in world units; its pixels are those of the larger picture."""
 
     def __init__(self, drawing: Drawing, size: tuple[int, int]) -> None:
         self.image = Image.new("RGB", (FINER * size[0], FINER * size[1]), PAPER)
@@ -348,7 +348,7 @@ class _Brush:
                 self._draw.line(part, mix(colour, share), round(2.5 * FINER))
 
     def _look(self, shape: Shape, colour: str) -> dict[str, Any]:
-        """Return fill and outline of a shape; a pale edge sets filled ones off from those below."""
+        """Return fill and outline of a shape; filled shapes have a pale edge around them."""
         if shape.filled:
             return {"fill": colour, "outline": PAPER, "width": FINER // 2}
         return {"outline": colour, "width": round(1.2 * FINER)}
@@ -369,7 +369,7 @@ def _corners(box: Box) -> list[Point]:
 
 
 def _ahead(box: Box, share: float) -> Point:
-    """Return the point that is a share of the box's width ahead of its centre."""
+    """Return the point ahead of the box's centre by `share` of the box's width."""
     return box.x + share * box.width * math.cos(
         box.angle_rad
     ), box.y + share * box.width * math.sin(box.angle_rad)
@@ -428,6 +428,6 @@ def _font(size_px: int) -> Any:
 
 @cache
 def mix(colour: str, share: float) -> str:
-    """Return a colour mixed with paper; `share` is that of the colour."""
+    """Return a colour mixed with that of paper; `share` is the share of the former."""
     parts = zip(ImageColor.getrgb(colour)[:3], ImageColor.getrgb(PAPER)[:3], strict=True)
     return "#" + "".join(f"{round(share * own + (1 - share) * paper):02x}" for own, paper in parts)

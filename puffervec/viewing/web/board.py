@@ -73,7 +73,7 @@ class Run:
     name: str
     metrics: Follower
     about: dict[str, Any] = field(default_factory=dict)  # run.json, {} if there is none
-    # Names of its checkpoints, and the newest of them.
+    # Names of the run's checkpoints, and the newest of them.
     _checkpoints: tuple[list[str], str | None] = ([], None)
 
     def to_json(self, number: int) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def _meanings_of(env: str) -> Mapping[str, str]:
 
 
 def rank_metrics(keys: Iterable[str]) -> list[str]:
-    """Return distinct metrics: of evaluations, the env's, of episodes, then the rest in order."""
+    """Sort metrics without duplicates: evaluations, the env's, episodes, then the rest as given."""
     first = (EVAL, ENV, EPISODE)
     return sorted(
         dict.fromkeys(keys),

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The choice of episodes to look at: the worst of an evaluation, or those asked for by name.
+"""The choice of episodes to look at: the worst of an evaluation, or those requested by name.
 
-Where an env's evaluation names the tasks of its parts (`Evaluation.replay`, `Report.tasks`), these
-are played; for other envs, some episodes with consecutive seeds. Runs in the learner.
+If an env's evaluation names the tasks of its parts (`Evaluation.replay`, `Report.tasks`), these are
+played; for other envs, some episodes with consecutive seeds are. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Choice:
         seed: seed of the env.
         name: name of the part; "" for the drawing's own title.
         task: task of the env; None: the default.
-        score: None where it was not evaluated.
-        measure: the name of the score.
+        score: score of the part; None if it was not evaluated.
+        measure: name of the score.
     """
 
     seed: int
@@ -47,7 +47,7 @@ class Choice:
 
 
 def check(which: str, target: str) -> None:
-    """Raise ConfigError where `which` has no meaning, or none in the env `target`."""
+    """Raise ConfigError if `which` has no meaning, or none in the env `target`."""
     if not re.fullmatch(r"all|(worst|first):[1-9][0-9]{0,3}|part:.+", which):
         raise ConfigError(f"--draw {which}: use part:NAME, worst:N, first:N or all")
     if not has_parts(target) and not which.startswith(("worst:", "first:")):
@@ -61,11 +61,11 @@ def has_parts(target: str) -> bool:
 
 
 def choose(config: TrainConfig, actor: Actor, which: str = WORST, seed: int = 0) -> list[Choice]:
-    """Return the episodes that `which` means, after an evaluation where it needs one.
+    """Return the episodes that `which` means, after an evaluation if `which` needs one.
 
     Args:
-        config: as it is evaluated (`evaluation_config`).
-        actor: to evaluate.
+        config: config for evaluations (`evaluation_config`).
+        actor: the actor to evaluate.
         which: see `choices_of`.
         seed: seed of the evaluation.
 
@@ -114,7 +114,7 @@ def play_choices(
         config: see `choose`.
         actor: actor that plays.
         choices: the episodes.
-        most_steps: the limit of each.
+        most_steps: largest number of steps of each episode.
     """
     env = native_env(config.target)
     assert env is not None
@@ -134,7 +134,7 @@ def play_choices(
 
 
 def viewing_settings(env: NativeEnv, config: Any, actor: Actor) -> Any:
-    """Return the settings for looking at an env, with a baseline's and the env's own changes."""
+    """Return an env's settings for viewing, as changed by the env and, if one acts, a baseline."""
     overrides = getattr(actor, "overrides", {})
     config = dataclasses.replace(config, **overrides) if overrides else config
     own = env.own_evaluation()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Compact columns of numbers: multiples of a power of ten, as differences in byte planes, for zlib.
+"""Compact columns of numbers, for zlib: multiples of a power of ten as differences in byte planes.
 
 puffervec/viewing/web/static/decode.js reads them. Runs in the learner.
 """
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Runs = list[list[int]]
-STEPS_OF_MOST = 20_000  # The largest number of a column has at least this many steps.
+STEPS_OF_MOST = 20_000  # The largest number of a column is at least this multiple of the unit.
 MOST = 2**31 - 1
 
 
@@ -34,7 +34,7 @@ class Stream:
         self._parts.append(np.asarray(numbers, np.int64).ravel())
 
     def add_differences(self, numbers: Any, stride: int = 1) -> None:
-        """Add the first `stride` numbers; for each other one the difference to `stride` before."""
+        """Add the first `stride` numbers, then each number minus the one `stride` places before."""
         numbers = np.asarray(numbers, np.int64).ravel()
         ahead = np.concatenate([np.zeros(min(stride, len(numbers)), np.int64), numbers[:-stride]])
         self.add(numbers - ahead)
@@ -51,7 +51,7 @@ class Stream:
 
 
 def exponent_of(most: float) -> int:
-    """Return the exponent of the power of ten to whose multiples numbers up to `most` are rounded.
+    """Return the exponent of the power of ten to which numbers up to `most` are rounded.
 
     >>> exponent_of(250.0), exponent_of(1.0), exponent_of(0.0)
     (-2, -5, 0)
@@ -78,7 +78,7 @@ def runs_of(present: NDArray[np.bool_]) -> Runs:
 
 
 def fill_gaps(numbers: NDArray[Any], present: NDArray[np.bool_]) -> NDArray[Any]:
-    """Fill gaps in numbers (n,) with the number before, or at the start with the first one."""
+    """Fill each gap in numbers (n,) with the number before it; at the start, with the first one."""
     places = np.where(present, np.arange(len(present)), present.argmax())
     return numbers[np.maximum.accumulate(places)]
 
@@ -86,7 +86,7 @@ def fill_gaps(numbers: NDArray[Any], present: NDArray[np.bool_]) -> NDArray[Any]
 def put_column(stream: Stream, numbers: Floats, exponent: int) -> list[Any]:
     """Add a column (n,), NaN where it has gaps, to a stream; return what a reader needs.
 
-    Returns: [runs] where the numbers follow in the stream, [runs, number] where all are equal.
+    Returns: [runs] if the numbers are in the stream, [runs, number] if all are equal.
     """
     present = np.isfinite(numbers)
     runs = runs_of(present)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A style and a script written from Python's values, which the static files of pages build on.
+"""A style sheet and a script made from Python's values, which the pages' static files use.
 
 constants.css has the colours of both themes as variables (--paper, --ink, ...). constants.js has
 the same colours as LIGHT and DARK, those of curves as PALETTE, and the default smoothing.

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Reads the metrics of a run while it trains, as columns of numbers.
 
-A line counts once its end has been written. Work that a resumed run repeated is left out, as in
-puffervec/train/metrics/log.py. Imports no torch.
+A line counts once its end has been written. Lines of work that a resumed run has repeated are left
+out, as in puffervec/train/metrics/log.py. Imports no torch.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from puffervec.train.metrics.keys import ELAPSED_S, STEP
 from puffervec.train.metrics.log import RESUMED, SCHEMA_VERSION
 
 Floats = NDArray[np.float64]
-MOST_READ = 1 << 24  # Bytes per poll.
+MOST_READ = 1 << 24  # Most bytes read per poll.
 LONGEST_LINE = 1 << 20
-MOST_POINTS = 600  # Of a curve on a page; in longer ones neighbours are averaged.
-MOST_KEYS = 2000  # Metrics of a run; a page cannot list more.
+MOST_POINTS = 600  # Limit for a curve on a page; in longer curves neighbours are averaged.
+MOST_KEYS = 2000  # Limit of metrics per run; a page cannot list more.
 
 
 class Follower:
@@ -39,11 +39,11 @@ class Follower:
         error: why nothing can be read, or "".
         remark: what was left out, or "".
         config, env: config and env of the file's head.
-        age_s: since the file was last written to; None where it does not exist.
+        age_s: seconds since the file was last written; None if it does not exist.
     """
 
     def __init__(self, path: Path) -> None:
-        """Prepare to read. Args: path: of metrics.jsonl."""
+        """Prepare to read. Args: path: path of metrics.jsonl."""
         self.path, self.version, self.error = path, 0, ""
         self._begin(None)
 
@@ -52,8 +52,8 @@ class Follower:
         self.age_s: float | None = None
         self._file, self._offset, self._rest, self._headed = file, 0, b"", False
         self._count = 0  # Lines of metrics.
-        # For each metric the lines that have it and their numbers, so memory grows with the file,
-        # not with lines times metrics.
+        # For each metric, the lines that have it and its numbers there: so memory grows with the
+        # size of the file, not with lines times metrics.
         self._columns: dict[str, tuple[array[int], array[float]]] = {}
         # For each resume the number of lines before it, and the step of its checkpoint.
         self._resumes: tuple[array[int], array[float]] = array("q"), array("d")
@@ -94,7 +94,7 @@ class Follower:
         data = self._rest + os.pread(fd, end - self._offset, self._offset)
         self._offset = end
         *lines, self._rest = data.split(b"\n")
-        if len(self._rest) > LONGEST_LINE:  # Not a line of ours.
+        if len(self._rest) > LONGEST_LINE:  # puffervec writes no such line.
             self._rest = b""
         for line in lines:
             self._take(line)
@@ -139,14 +139,14 @@ class Follower:
         self._valid = None
 
     def _resume(self, step: float) -> None:
-        """Undo the lines after a step, whose work is repeated."""
+        """Mark the lines after a step as undone, since their work is repeated."""
         lines, steps = self._resumes
         lines.append(self._count)
         steps.append(0 if math.isnan(step) else step)
         self._valid = None
 
     def _valid_lines(self) -> NDArray[np.bool_]:
-        """Return (lines,) True for the lines that no later resume has undone."""
+        """Return (lines,) bool: True for the lines that no later resume has undone."""
         if self._valid is None:
             before, steps = self._resumes
             limits = np.full(self._count + 1, math.inf)
@@ -174,7 +174,7 @@ class Follower:
         return column
 
     def last(self, key: str) -> float | None:
-        """Return the newest number of a metric; None: it has none."""
+        """Return the newest number of a metric, or None if it has none."""
         known = self.column(key)[::-1]
         known = known[np.isfinite(known)]
         return float(known[0]) if len(known) else None
@@ -182,7 +182,7 @@ class Follower:
     def curves(self, keys: Sequence[str], most: int = MOST_POINTS) -> dict[str, Any]:
         """Return columns for a page: steps, seconds, and the numbers of each metric.
 
-        Gaps are None. In more than `most` lines, neighbours are averaged.
+        Gaps are None. If there are more than `most` lines, neighbours are averaged.
         """
         steps = self.column(STEP)
         present = np.flatnonzero(np.isfinite(steps) & np.isfinite(self.column(ELAPSED_S)))

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Access to the servers of this package: only from this machine, with the token in the URL.
 
-A page of another origin may send requests here from the same browser, and a name that resolves to
-127.0.0.1 makes them look like ours (DNS rebinding). So in addition to the token, each request must
-name this machine as its host, and have no origin or ours.
+A page of another origin may send requests to this server from the same browser, and a host name
+that resolves to 127.0.0.1 makes them look like the server's own (DNS rebinding). So in addition to
+the token, each request must name this machine as its host, and have either no origin or the
+server's.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-# For a page that is not part of the server, such as a replay: it may run its own scripts and
-# reaches neither the server nor the token.
+# For a page that is not part of the server, such as a replay: it may run its own scripts, but
+# cannot access the server or the token.
 SANDBOX_HEADERS = {
     **HEADERS,
     "Content-Security-Policy": (
@@ -51,7 +52,7 @@ def new_token() -> str:
 
 
 def check_host(host: str) -> str:
-    """Return a loopback address. Raises: ConfigError: any other."""
+    """Return `host` if it is a loopback address. Raises: ConfigError: it is not."""
     if host not in LOOPBACK:
         raise ConfigError(
             f"--host {host}: pages are served only to this machine: use {' or '.join(LOOPBACK)}; "
@@ -61,13 +62,13 @@ def check_host(host: str) -> str:
 
 
 def refusal(token: str, path: str, headers: Mapping[str, str], socket: bool = False) -> str | None:
-    """Return why a request is refused (403); None: it is not.
+    """Return why a request is refused (403), or None if it is allowed.
 
     Args:
         token: token of the server.
-        path: as it was sent; it must begin with /TOKEN/.
-        headers: names in any case.
-        socket: whether it asks to become a websocket, which browsers let any page open: such a
+        path: path as it was sent; it must begin with /TOKEN/.
+        headers: headers, with names in upper or lower case.
+        socket: whether the request opens a websocket. Browsers let any page open one, so such a
             request must have an origin.
     """
     sent = path.partition("?")[0]
@@ -97,4 +98,4 @@ def leads_out(path: str) -> bool:
         path, before = unquote(path), path
         if path == before:
             return False
-    return True  # No honest path is encoded that often.
+    return True  # No legitimate path is encoded that often.

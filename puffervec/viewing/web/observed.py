@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Shapes that agents observe, each stored once, so that equal ones share an entry.
+"""Shapes that agents observe. Equal shapes share one entry.
 
-Where agents observe more than MOST_SEEN shapes in an episode, those of some agents are left out.
+If agents observe more than MOST_SEEN shapes in an episode, those of some agents are left out.
 Runs in the learner.
 """
 
@@ -17,8 +17,8 @@ from puffervec.contract.drawing import Shape
 from puffervec.viewing.web.columns import Stream
 from puffervec.viewing.web.shapes import Looks, exponents_of, numbers_of
 
-MOST_SEEN = 1_000_000  # Shapes, counted again for each agent and step.
-COARSER = 5  # Step of observed places, in steps of other places.
+MOST_SEEN = 1_000_000  # Limit of shapes, which are counted again for each agent and step.
+COARSER = 5  # How much more coarsely observed places are rounded than other places.
 
 Key = tuple[int, tuple[int, ...]]  # Style, whole numbers.
 
@@ -30,7 +30,7 @@ class ObservedShapes:
         self._looks = looks
         self._place = place
         self._numbers: dict[Key, int] = {}  # Indices of shapes, in the order of first observation.
-        # Steps of each number of a kind of shape.
+        # By kind of shape and count of numbers: the factor that turns each number into units.
         self._per_unit: dict[tuple[type[Shape], int], list[float]] = {}
         self._rows: dict[int, dict[int, list[int]]] = {}  # By row and step.
 
@@ -46,7 +46,7 @@ class ObservedShapes:
         return len(self._rows.get(row, {}).get(step, ()))
 
     def _key(self, shape: Shape) -> Key:
-        """Return a shape's key. Crowded scenes ask for half a million, so it must be fast."""
+        """Return a shape's key. Called half a million times for crowded scenes, so it is fast."""
         numbers = numbers_of(shape)
         kind = type(shape), len(numbers)
         steps = self._per_unit.get(kind)
@@ -56,12 +56,12 @@ class ObservedShapes:
         return self._looks.style(shape), tuple(map(round, map(mul, numbers, steps)))
 
     def put(self, stream: Stream, count: int, rows: Sequence[int]) -> dict[str, Any] | None:
-        """Add the shapes to a stream; return what a reader needs, None where there are none.
+        """Add the shapes to a stream; return what a reader needs, or None if there are none.
 
         Args:
-            stream: to add to.
+            stream: stream to add to.
             count: number of moments.
-            rows: the most interesting ones first.
+            rows: rows of the agents, the most interesting ones first.
         """
         kept: list[int] = []
         left = MOST_SEEN

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Web pages in one file: data, styles and scripts of this package, joined as text.
 
-They use no network. A page may run only the scripts that it was written with: its policy names
-their hashes. Data is included as JSON, and the scripts insert its words as text, because a scene
-may be called `<script>`.
+They use no network. A page may run only its own scripts: its content security policy lists their
+hashes. Data is included as JSON, and the scripts insert its words as text, because a scene may be
+called `<script>`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from puffervec.viewing.web import constants
 from puffervec.viewing.web.replay import Replay
 
-# In this order, because each may use those before it.
+# The order matters: each part may use those before it.
 PARTS = (
     "decode",
     "scene",
@@ -58,7 +58,7 @@ def page(title: str, scripts: Sequence[str], styles: Sequence[str], data: Mappin
     Args:
         title: title of the page.
         scripts, styles: names for `source`.
-        data: what scripts read from the element `data`, as JSON.
+        data: data that scripts read from the element `data` as JSON.
     """
     script, style = (
         "(() => {\n" + "\n".join(map(source, scripts)) + "\n})();",

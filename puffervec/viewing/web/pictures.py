@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Compact pictures that agents observe: few colours, at most 128 pixels a side, of some agents.
 
-A limit on bytes determines for how many agents of an episode pictures are kept, those with the
-lowest returns first. If the pictures of a single agent are already too many, some steps are left
-out. static/pictures.js reads them. Runs in the learner.
+A limit on bytes determines for how many agents of an episode pictures are kept; agents with the
+lowest returns come first. If the pictures of one agent already exceed the limit, some steps are
+left out. static/pictures.js reads them. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from puffervec.errors import ConfigError
 from puffervec.viewing.render.sight import Picture
 
-MOST_PX = 128  # A side.
-MOST_BYTES = 300_000  # Of an episode.
-PAGE_BYTES = 1_200_000  # Of all episodes of a page.
-BITS = 5  # Of each colour, or fewer where there are more than 256 colours.
+MOST_PX = 128  # Pixels on a side.
+MOST_BYTES = 300_000  # Limit for an episode.
+PAGE_BYTES = 1_200_000  # Limit for all episodes of a page.
+BITS = 5  # Bits of red, green and blue each; fewer if there are more than 256 colours.
 
 Codes = NDArray[np.uint16]
 
@@ -48,11 +48,11 @@ class Pictures:
             self._codes.setdefault(row, {})[step] = zlib.compress(codes.tobytes(), 1)
 
     def to_json(self, rows: Iterable[int], most_bytes: int = MOST_BYTES) -> dict[str, Any] | None:
-        """Return the pictures for a page, None where there are none.
+        """Return the pictures for a page, or None if there are none.
 
         Args:
-            rows: the most interesting ones first.
-            most_bytes: limit on the bytes of all of them together.
+            rows: rows of the agents, the most interesting ones first.
+            most_bytes: limit on the bytes of all pictures together.
         """
         if self.size is None:
             return None
@@ -80,7 +80,7 @@ class Pictures:
         }
 
     def _pack(self, row: int, every: int) -> bytes:
-        """Return the number of colours less one, the colours, and each pixel's colour index."""
+        """Return the number of colours minus one, the colours, and each pixel's colour index."""
         steps = sorted(self._codes[row])[::every]
         codes = np.stack(
             [np.frombuffer(zlib.decompress(self._codes[row][step]), np.uint16) for step in steps]
@@ -98,7 +98,7 @@ class Pictures:
 def shrink(picture: Picture) -> Picture:
     """Return a picture with at most MOST_PX pixels on a side, each the mean of a square.
 
-    A remainder at the border is cut.
+    A remainder at the border is cut off.
 
     >>> shrink(np.arange(256, dtype=np.uint8)[None]).tolist()[0][:3]
     [0, 2, 4]

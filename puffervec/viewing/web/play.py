@@ -10,7 +10,7 @@
                                    <--    {"result": {"you": ..., "policy": ...}}
 
 The env and the policy run in this process, and one page plays at a time. The clock stops while the
-page is hidden, or has not shown the last moments yet.
+page is hidden or lags behind (see AHEAD).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ FILES = (
 )
 SCRIPT = "static/play.js"
 RELEASE_S = 2.0
-AHEAD = 3  # Moments that a page may not have shown yet.
+AHEAD = 3  # Number of moments by which the game may be ahead of the page.
 MOST_MESSAGE = 4096
 SPEEDS = (0.25, 0.5, 1.0)
 
@@ -64,8 +64,8 @@ class Round:
     """One agent's rewards and facts in an episode.
 
     Attributes:
-        rewards: rewards of its valid steps.
-        facts: the last that were known.
+        rewards: rewards of the agent's valid steps.
+        facts: the last known facts about the agent.
     """
 
     rewards: list[float] = field(default_factory=list)
@@ -84,8 +84,8 @@ class Game:
 
         Args:
             env: env that has a drawing and keys.
-            config: its settings, as they are evaluated.
-            actor: plays the other agents.
+            config: the env's settings for evaluations.
+            actor: actor that plays the other agents.
 
         Raises:
             ConfigError: the env refuses its settings.
@@ -98,7 +98,7 @@ class Game:
         self.begin(0)
 
     def begin(self, seed: int) -> None:
-        """Begin the episode of a seed; in an env with tasks, that of task seed modulo tasks."""
+        """Begin the episode of a seed; in an env with tasks, the task is seed modulo tasks."""
         if self.vec.spec.tasks:
             self.vec.set_tasks([0], [seed % self.vec.spec.tasks])
         assert self.env.drawing is not None and self.env.keys is not None
@@ -125,8 +125,8 @@ class Game:
         """Take a step of all agents.
 
         Args:
-            row: played by keys; None: the policy plays all.
-            held: the keys that are down.
+            row: row that the keys control; None: the policy plays all agents.
+            held: the keys that are held down.
         """
         actions = self.actor.act(self.observations, self.vec)
         if row is not None:
@@ -263,8 +263,8 @@ class Session:
         """Prepare to play.
 
         Args:
-            game: to play.
-            send: sends a message, and waits while the page takes none.
+            game: the game to play.
+            send: sends a message, and waits while the page accepts none.
             seed: seed of the first episode.
         """
         self._game, self._send = game, send
@@ -276,7 +276,7 @@ class Session:
         self._changed = asyncio.Event()
 
     def receive(self, text: str) -> None:
-        """Take in a message of the page; ignore unknown ones."""
+        """Handle a message from the page; ignore unknown ones."""
         with contextlib.suppress(ValueError, TypeError, RecursionError):
             message = json.loads(text)
             match message:
@@ -295,7 +295,7 @@ class Session:
             self._changed.set()
 
     async def play(self) -> None:
-        """Play until cancelled, or until the env fails, which the page is told."""
+        """Play until cancelled, or until the env fails, which is reported to the page."""
         try:
             await self._play()
         except PuffervecError as error:
@@ -395,7 +395,7 @@ class Routes:
                     await asyncio.sleep(0.05)
 
     async def _close(self, app: web.Application) -> None:
-        """Close the connection as the command ends, without waiting for the page."""
+        """Close the connection when the command ends, without waiting for the page."""
         if self._open is not None:
             await self._open.close()
 

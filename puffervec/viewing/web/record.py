@@ -34,13 +34,12 @@ class Played:
     """A recorded episode.
 
     Attributes:
-        episode: how it is drawn.
-        moments: after the reset and after each step: T of them.
+        episode: how the episode is drawn.
+        moments: T moments: one after the reset and one after each step.
         series: data of agents by name, (T, rows) each, NaN where there is none: the reward of the
-            step that led to a moment; the value that the policy expects from it, and the actions
-            that it takes; and the facts.
+            step that led to a moment; the policy's value and actions at that moment; and the facts.
         looks: numbers of styles and roles.
-        place: power of ten of places.
+        place: exponent of the power of ten to which places are rounded.
         seen: what agents observe, by moment.
         pictures: the pictures that agents observe.
     """
@@ -68,7 +67,7 @@ class Played:
         return sorted(rows, key=lambda row: float(returns[row]))
 
     def agent_named(self, name: str) -> str:
-        """Return the agent of this name, or for "worst" that with the lowest return.
+        """Return the agent of this name; for "worst", the one with the lowest return.
 
         Raises:
             ConfigError: the episode has no such agent.
@@ -101,7 +100,7 @@ def play(
         actor: actor that plays.
         task: see `VectorEnv.set_tasks`; None: in an env with tasks, seed modulo tasks.
         seed: seed of the env.
-        most_steps: an episode that takes longer is cut there.
+        most_steps: a longer episode is cut off after this many steps.
 
     Raises:
         ConfigError: the env refuses its settings or the task, or its drawing failed.
@@ -147,7 +146,7 @@ class _Recorder:
         self.agents = {name: row for row, name in enumerate(drawing.agents) if name}
 
     def record(self, state: State, first: bool = False) -> None:
-        """Record a moment: what is drawn, rewards, facts and observations."""
+        """Record a moment: its drawing, rewards, facts and observations."""
         self.moments.append(self.episode.moment if first else self.episode.add(state))
         drawing = self.episode.drawing
         masks = np.concatenate([rows.masks for _, rows in self.groups])
@@ -168,7 +167,7 @@ class _Recorder:
         self.pictures.add(len(self.moments) - 1, pictures_of(self.episode, self.vec, state))
 
     def record_actions(self, actions: Any, values: Mapping[str, np.ndarray] | None) -> None:
-        """Record the actions for the newest moment, and the policy's values of it by group."""
+        """Record, for the newest moment, the actions and the policy's values by group."""
         acting = np.concatenate(
             [rows.masks & ~(rows.terminals | rows.truncations) for _, rows in self.groups]
         )
@@ -205,7 +204,7 @@ class _Recorder:
         }
 
     def _raw_actions(self, actions: Any) -> dict[str, Floats]:
-        """Return the actions unchanged, by number where there are several."""
+        """Return the actions unchanged; if an action has several parts, by their numbers."""
         by_group = actions if isinstance(actions, Mapping) else {self.groups[0][0].name: actions}
         columns = [
             np.asarray(by_group[group.name], np.float64).reshape(group.agents, -1)
@@ -229,7 +228,7 @@ class _Recorder:
         return self.agents[agent]
 
     def _newest(self, name: str) -> Floats:
-        """Return the numbers of the newest moment, NaN where nothing was put yet."""
+        """Return the numbers of the newest moment, NaN where none was stored yet."""
         parts = self.series.setdefault(name, [])
         while len(parts) < len(self.moments):
             parts.append(np.full(self.vec.num_agents, np.nan))

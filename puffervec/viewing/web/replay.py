@@ -18,7 +18,7 @@ from puffervec.viewing.web.pictures import MOST_BYTES
 from puffervec.viewing.web.record import Played
 from puffervec.viewing.web.shapes import Looks, put_still, things_of
 
-FIRST = ("reward", "value")  # Of the series of an agent.
+FIRST = ("reward", "value")  # The first series of each agent.
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Replay:
     Attributes:
         title: title of the scene.
         steps: steps of the episode.
-        agents: number that took part.
-        data: what the page plays, packed.
-        score: None: unknown.
+        agents: number of agents that took part.
+        data: the packed data that the page plays.
+        score: score of the episode; None if it is unknown.
         measure: the name of the score.
-        events: counts by role.
+        events: number of events by role.
         pictures: see `Pictures.to_json`.
     """
 
@@ -46,7 +46,7 @@ class Replay:
     pictures: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the replay as static/replay.js takes it."""
+        """Return the replay in the form that static/replay.js reads."""
         return {
             "title": self.title,
             "steps": self.steps,
@@ -71,10 +71,10 @@ def replay_of(
 
     Args:
         played: the recording.
-        title: "" for the drawing's own.
-        score: None for the mean return of its agents.
+        title: title of the scene; "" for the drawing's own.
+        score: score of the episode; None for the mean return of its agents.
         measure: the name of the score.
-        picture_bytes: limit of the pictures that agents observe.
+        picture_bytes: limit on the bytes of the pictures that agents observe.
     """
     if score is None:
         score, measure = played.episode_return, "return"

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 Handler = Callable[["web.Request"], Awaitable["web.StreamResponse"]]
-MOST_BODY = 1 << 16  # Bytes of a request.
-MOST_UNKNOWN = 100  # Open connections without the token; a browser opens few.
+MOST_BODY = 1 << 16  # Most bytes of a request.
+MOST_UNKNOWN = 100  # Most open connections without the token; a browser opens few.
 
 
 class Server:
@@ -40,10 +40,10 @@ class Server:
 
         Args:
             host: a loopback address.
-            port: 0 for any that is free.
+            port: 0 for any free port.
 
         Raises:
-            ConfigError: another host.
+            ConfigError: the host is not a loopback address.
             MissingExtraError: aiohttp is not installed.
         """
         self.host, self.port, self.token, self.url = check_host(host), port, new_token(), ""
@@ -67,7 +67,7 @@ class Server:
         self.app = web.Application(middlewares=[web.middleware(guard)], client_max_size=MOST_BODY)
 
     def get(self, path: str, handler: Handler) -> None:
-        """Answer GET requests of /TOKEN/path. path: may contain {names}."""
+        """Answer GET requests of /TOKEN/path. Args: path: may contain {names}."""
         self.app.router.add_get(f"/{self.token}/{path}", handler)
 
     def post(self, path: str, handler: Handler) -> None:
@@ -79,8 +79,8 @@ class Server:
 
         Args:
             title: title of the page.
-            names: scripts and styles, for `source`.
-            script: the last one.
+            names: names of scripts and styles, for `source`.
+            script: name of the last script.
         """
         for name in (*names, script):
             self.get(name, static(name))
@@ -106,7 +106,7 @@ class Server:
 
         Args:
             ready: called with the URL once it can be opened.
-            background: runs concurrently until the end.
+            background: coroutine function that runs concurrently until the end.
 
         Raises:
             ConfigError: the port is taken.
@@ -160,10 +160,11 @@ class Server:
         return received[0]
 
     def _connection(self, server: Any) -> Any:
-        """Return the protocol of a new connection; close the oldest of too many without the token.
+        """Return the protocol of a new connection.
 
-        Otherwise any program of this machine could use up this process's file descriptors, and no
-        page would be answered.
+        If too many connections have not sent the token, close the oldest of them. Otherwise any
+        program on this machine could use up this process's file descriptors, and no page would get
+        an answer.
         """
         self._known.intersection_update(server.connections)
         unknown = [connection for connection in server.connections if connection not in self._known]
@@ -179,7 +180,7 @@ async def _as_coroutine(work: Callable[[], Awaitable[None]]) -> None:
 async def respond(
     body: str | bytes, kind: str, headers: Mapping[str, str] = HEADERS, status: int = 200
 ) -> web.Response:
-    """Return a response. Args: kind: its media type."""
+    """Return a response. Args: kind: media type of the body."""
     from aiohttp import web
 
     data = body.encode() if isinstance(body, str) else body

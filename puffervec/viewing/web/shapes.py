@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Shapes of puffervec.contract.drawing as numbers: a style for the look, a row for the place.
 
-static/scene.js makes shapes of them again. Runs in the learner.
+static/scene.js turns them back into shapes. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def numbers_of(shape: Shape) -> tuple[float, ...]:
 
 
 def exponents_of(kind: str, count: int, place: int) -> list[int]:
-    """Return the decimal exponent of each number of a shape. place: the one of places and sizes."""
+    """Return the decimal exponent of each number of a shape; `place` is for places and sizes."""
     return [ANGLE if kind == "box" and number == 4 else place for number in range(count)]
 
 
@@ -57,8 +57,8 @@ class Looks:
     """Numbers of the roles and styles of an episode.
 
     Attributes:
-        colours: colours by role; they are the legend, in this order.
-        roles, styles: in the order of their numbers.
+        colours: colours by role, in the order of the legend.
+        roles, styles: roles and styles in the order of their numbers.
     """
 
     colours: dict[str, str]
@@ -93,9 +93,9 @@ class Looks:
 
 
 def place_exponent(view: Sequence[float]) -> int:
-    """Return the power of ten in which an episode's places are stored.
+    """Return the exponent of the power of ten to which an episode's places are rounded.
 
-    It is centimetres where the view is 200 m to 2 km wide.
+    For a view that is 200 m to 2 km wide, places are stored in centimetres.
     """
     left, bottom, right, top = view
     return exponent_of(max(right - left, top - bottom))
@@ -104,7 +104,7 @@ def place_exponent(view: Sequence[float]) -> int:
 def put_still(
     stream: Stream, looks: Looks, shapes: Sequence[Shape], place: int
 ) -> list[dict[str, Any]]:
-    """Add shapes that never move; return what a reader needs of each."""
+    """Add shapes that never move; return what a reader needs to know about each."""
     listed = []
     for shape in shapes:
         numbers = numbers_of(shape)
@@ -117,7 +117,7 @@ def put_still(
 
 
 def _words(shape: Shape) -> dict[str, Any]:
-    """Return a shape's name, owner and text, as far as it has them."""
+    """Return those of name, owner and text that a shape has."""
     text = shape.text if isinstance(shape, Text) else ""
     return {
         key: word for key, word in (("name", shape.name), ("of", shape.of), ("text", text)) if word
@@ -134,7 +134,7 @@ class Thing:
         self.numbers: list[tuple[float, ...]] = []
 
     def put(self, stream: Stream, count: int, place: int) -> dict[str, Any]:
-        """Add its numbers over `count` moments to a stream; return what a reader needs."""
+        """Add the shape's numbers over `count` moments to a stream; return what a reader needs."""
         present = np.zeros(count, np.bool_)
         present[self.steps] = True
         table: Floats = np.zeros((count, len(self.numbers[0])))
@@ -162,7 +162,7 @@ class Thing:
 def things_of(moments: Sequence[Moment], looks: Looks) -> list[Thing]:
     """Match the shapes of all moments.
 
-    Shapes match by name; those without one by owner, kind, and their number among such shapes.
+    Shapes are matched by name; those without a name by owner, kind, and number among such shapes.
     """
     things: dict[Any, Thing] = {}
     order: list[Any] = []

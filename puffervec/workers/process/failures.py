@@ -43,7 +43,7 @@ class Work:
     """The current activity of a worker; see the attributes of WorkerError.
 
     Attributes:
-        half: the half whose turn it is, None if no turn is open or failed.
+        half: the half of the turn that is open or has failed; None if there is none.
     """
 
     doing: str = "idle"
@@ -72,7 +72,7 @@ def error_slot(slab: Any, worker: int) -> Any:
 def work(slab: Any, worker: int) -> Work:
     """Return the activity of a worker.
 
-    That is the turn that it has begun and not answered, or has answered with a failure.
+    That is a turn that the worker has begun but not answered, or that has failed.
     """
     slot = error_slot(slab, worker)
     found = [
@@ -103,7 +103,7 @@ def _lanes(slab: Any, worker: int) -> Iterator[tuple[int, Any, Any]]:
 def _under_way(command: Any, status: Any) -> bool:
     """Return whether the worker has begun the turn and not answered.
 
-    Before it has opened its envs: whether it was started.
+    Before it has opened its envs, return whether it was started.
     """
     return bool(
         command.turn != status.turn

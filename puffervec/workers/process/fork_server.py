@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """A socket for multiprocessing's fork server that leaves no file behind.
 
-multiprocessing's own has a name in the file system, which a killed learner would leave.
+multiprocessing's own socket has a name in the file system, which remains if the learner is killed.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Parallel map over all usable cores, for preparation (scenes, levels), not for steps.
 
-Runs in the learner before workers start. The processes leave Ctrl-C to the learner and end with it,
-however it ends.
+Runs in the learner before workers start. The processes leave Ctrl-C to the learner, and end when it
+ends, for whatever reason.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def each_on_all_cores(
         function: picklable, as are its results. Its errors are raised here; the first, in the order
             of the items.
         items: picklable items.
-        least: number of items that are worth starting a process for. With fewer than two processes'
-            worth all is done in this process, and also in a daemonic process, which may not have
-            children.
+        least: number of items that are worth starting a process for. With fewer than twice as many
+            items all work is done in this process. The same holds in a daemonic process, which may
+            not have children.
         most: largest number of processes; None: the number of usable cores.
         chunk: items per message; use 1 if an item takes long.
 
@@ -68,8 +68,8 @@ def each_on_all_cores(
                 f"one of {processes} processes that prepare {len(items)} items was killed, "
                 "perhaps because memory ran out: free some and start again"
             ) from error
-        # Drop what has not begun; also for a Ctrl-C that was held back, or a caller that stops
-        # early.
+        # Drop work that has not begun; this also handles a Ctrl-C that was held back, and a caller
+        # that stops early.
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Worker processes, started, watched and ended by the learner.
+"""Worker processes, which the learner starts, watches and ends.
 
 Workers are started by multiprocessing, with the user's main module hidden during the start:
 multiprocessing would otherwise import it in each worker, which is why libraries ask for `if
@@ -41,7 +41,7 @@ START_METHODS = ("spawn", "forkserver", "fork")
 AUTO = "auto"  # forkserver for Python envs, spawn for C envs, which need next to nothing of Python
 STATUS_LOST = 255  # multiprocessing's exit code if its fork server does not report one
 SLICE_S = 0.02
-# Reentrant: a forked worker is made while it is held, and may make workers of its own.
+# Reentrant: a worker is forked while the lock is held, and may make workers of its own.
 _main_lock = threading.RLock()
 
 
@@ -64,8 +64,8 @@ def hidden_main() -> Iterator[None]:
 def one_math_thread() -> Iterator[None]:
     """Make math libraries in processes started in the block use one thread.
 
-    The cores are for the envs. It is set before the processes start, because a fork server imports
-    NumPy before any worker runs.
+    The cores are for the envs. The limit is set before the processes start, because a fork server
+    imports NumPy before any worker runs.
     """
     unset = [name for name in MATH_THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(unset, "1"))
@@ -81,7 +81,7 @@ def _may_have_children() -> Iterator[None]:
     """Let a daemonic process, such as one of a multiprocessing pool, start workers.
 
     multiprocessing forbids it because daemonic processes are killed without warning, which leaves
-    their children behind. Workers watch their learner, however it ends, and end with it.
+    their children behind. Workers, however, watch their learner and end when it ends.
     """
     process = multiprocessing.current_process()
     daemonic = process.daemon
@@ -96,9 +96,8 @@ def _may_have_children() -> Iterator[None]:
 def _no_collection() -> Iterator[None]:
     """Disable garbage collection while a worker is forked.
 
-    The worker must not collect objects of this process before it has frozen them (worker_main.py):
-    it would destroy them there, and a destructor of C code may wait for threads that only this
-    process has.
+    The worker must not collect objects that it inherits from this process before it has frozen them
+    (worker_main.py): their C destructors may wait for threads that exist only in this process.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -110,7 +109,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def _leave_fork_server() -> None:
-    """Drop a fork server that belongs to the process which this one was forked from.
+    """Drop a fork server that belongs to the process from which this one was forked.
 
     This process cannot wait for it.
     """
@@ -144,12 +143,13 @@ def _context(start_method: str) -> BaseContext:
 def stop_signals_held() -> Iterator[None]:
     """Hold back Ctrl-C and SIGTERM while a process is started.
 
-    In this process, so that none comes between the start of the process and its being recorded. In
-    the worker, which inherits the mask, until it has its own handling (worker_main.py): they would
-    end it, with a traceback, when the learner's whole group is meant. A fork server that is started
-    here holds them back for good; it ends with the learner.
+    In this process, no signal can then come between the start of the new process and its being
+    recorded. The worker inherits the mask and keeps it until it has its own handling
+    (worker_main.py): a signal to the learner's whole process group would otherwise end it with a
+    traceback. A fork server that is started here holds the signals back for good; it ends with the
+    learner.
 
-    In this process the mask is not enough: another thread (of a math library) may take a signal,
+    In this process the mask is not enough: another thread (of a math library) may receive a signal,
     and Python then runs its handler in the main thread anyway.
     """
     held: list[tuple[int, FrameType | None]] = []
@@ -181,19 +181,19 @@ class WorkerProcesses:
             tasks: the parameters of each worker.
             start_method: "spawn", "forkserver" or "fork".
             preload: modules that a fork server imports before it forks, if it is not running yet.
-                Its workers share their memory, so that more workers than cores do not fill the
-                caches with copies of them (eight workers with eight CartPoles each on two cores:
-                1.5 to 2 times the steps/s of spawned ones), and start at once.
+                Its workers share the memory of these modules and start at once. So more workers
+                than cores do not fill the CPU caches with copies of them (eight workers with eight
+                CartPoles each on two cores: 1.5 to 2 times the steps/s of spawned ones).
 
         Raises:
-            ConfigError: an unusable start method.
+            ConfigError: the start method cannot be used.
         """
         context = _context(start_method)
         if start_method == "forkserver":
             _leave_fork_server()
             multiprocessing.set_forkserver_preload(list(preload))
         if start_method != "fork":
-            # Here, because it unblocks the signals that are held below.
+            # Called here, because it unblocks the signals that are held back below.
             resource_tracker.ensure_running()
         unnamed_socket = (
             fork_server.unnamed_socket if start_method == "forkserver" else contextlib.nullcontext
@@ -223,7 +223,7 @@ class WorkerProcesses:
     def dead(self, where: Sequence[int]) -> tuple[int, int | None] | None:
         """Return (worker, exit code) of one worker in `where` that has ended, or None.
 
-        The code is None if it is lost. Processes left in the worker's process group are killed.
+        The exit code is None if it is lost. Processes left in the worker's group are killed.
         """
         for index in self._ended(where):
             process = self.processes[index]
@@ -245,9 +245,9 @@ class WorkerProcesses:
         return [files[ended] for ended in connection.wait(list(files), timeout=timeout_s)]
 
     def disown(self) -> None:
-        """Drop the workers, which are the parent's; called in a forked child.
+        """Forget the workers, which belong to the parent process; called in a forked child.
 
-        Nothing in this process then ends them.
+        Nothing in this process ends them afterwards.
         """
         for process in self.processes:
             # multiprocessing ends what it considers children of this process when this one exits.
@@ -258,7 +258,7 @@ class WorkerProcesses:
         self.processes, self._pidfds = [], []
 
     def end(self, timeout_s: float) -> None:
-        """Wait for all to end by themselves; then SIGTERM, a second, SIGKILL."""
+        """Wait for all workers to end; then send SIGTERM, wait a second, and send SIGKILL."""
         left = self._wait(range(len(self.processes)), timeout_s)
         for index in left:
             self._signal(index, signal.SIGTERM)
@@ -266,15 +266,15 @@ class WorkerProcesses:
         self.kill()
 
     def kill(self) -> None:
-        """Kill all at once, with the processes that their envs have started."""
+        """Kill all workers immediately, and the processes that their envs have started."""
         for index in self._wait(range(len(self.processes)), 0.0):
             self._signal(index, signal.SIGKILL)
         # One at a time, so that after a Ctrl-C the rest of the list can still be ended.
         while self.processes:
             process, pidfd = self.processes[-1], self._pidfds[-1]
             process.join()
-            # waitpid reports an exit code only once, and a Ctrl-C lost it: without this, the
-            # process would seem to run for ever.
+            # waitpid reports an exit code only once, and here a Ctrl-C has lost it. Without this
+            # line the process would seem to run for ever.
             if process.exitcode is None:
                 process._popen.returncode = STATUS_LOST  # type: ignore[attr-defined]
             _end_group(process.pid)
@@ -294,10 +294,9 @@ class WorkerProcesses:
         return left
 
     def _signal(self, index: int, number: signal.Signals) -> None:
-        """Signal a worker that has not ended by itself.
+        """Send a signal to a worker that has not ended by itself.
 
-        The processes it started are killed first, while the system still knows that they are its
-        own.
+        The processes that it started are killed first, while the system still knows whose they are.
         """
         lib.pv_end_descendants(self.processes[index].pid)
         if self._pidfds[index] < 0:
@@ -312,8 +311,8 @@ class WorkerProcesses:
 def _end_group(group: int | None) -> None:
     """Kill the processes that a dead worker has left in its process group.
 
-    The group's number cannot be another process's as long as the group has members. If a process
-    has it, the group is another one too.
+    As long as the group has members, no new process gets its number. So if a process with that
+    number exists, the group is a different one.
     """
     assert group is not None
     with contextlib.suppress(PermissionError):

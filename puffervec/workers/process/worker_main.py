@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The main function of a worker process.
 
-It imports neither the user's main module nor NumPy nor torch: only this and the C core.
+It imports neither the user's main module nor NumPy nor torch, but only this module and the C core.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SharedFile(Descriptor):
 class Learner:
     """The identity of the learner process, which its workers watch.
 
-    They watch a pidfd where the system has them, since the pid may be reused.
+    They watch a pidfd if the system has pidfds, since a pid may be reused.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class WorkerTask:
         core: the core to run on, or None.
         pauses: number of pauses before a wait yields the core (`pv_waiter`).
         trace: file for traces of crashes (puffervec.system.traces.TraceFile).
-        learner: the process to end with.
+        learner: the learner process; the worker ends when it ends.
         shared_library: location of a C env type of another package.
         python: the pickled PythonSource, for Python envs.
         mailbox: the worker's puffervec.workers.python.mailbox.Mailbox, for Python envs.
@@ -122,8 +122,8 @@ def _protect(task: WorkerTask) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with contextlib.suppress(OSError):
         # In its own process group, a worker does not get the Ctrl-C or SIGTERM that is sent to the
-        # learner's group, so that the learner can save; it ends with the learner in any case.
-        # Processes that an env starts are in the group and can be killed with it.
+        # learner's group, so the learner can still save; the worker ends with the learner anyway.
+        # Processes that an env starts are in the worker's group and can be killed with it.
         os.setpgid(0, 0)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_AT_START)
     multiprocessing.current_process().daemon = False  # envs may use multiprocessing
@@ -219,9 +219,9 @@ def _refuse(task: WorkerTask, slab: Any, error: Exception) -> None:
 def main(task: WorkerTask) -> None:
     """Open the envs and serve commands until told to close.
 
-    Runs without the GIL and without Python per step.
+    The C loop that serves commands holds no GIL and runs no Python per step of a C env.
     """
-    gc.freeze()  # objects inherited by a fork are the learner's to destroy
+    gc.freeze()  # the learner destroys the objects that a forked worker has inherited
     gc.enable()  # it was off while this process was started
     group = _protect(task)
     try:

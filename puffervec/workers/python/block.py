@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Python envs behind the function table of csrc/contract/env.h, for the C worker loop to call.
+"""Python envs as a function table of csrc/contract/env.h, which the C worker loop calls.
 
 Channel, slab, errors, timing and backends are therefore the same as for C envs. A turn costs one
 call into Python, whatever the number of envs. Runs in worker processes, and in the learner for the
@@ -53,8 +53,8 @@ class BlockContext:
     base: int
 
 
-# By token; the last dict holds the row of each innermost env by its id, to detect one env that is
-# used for two rows.
+# (source, contexts, rows) by the source's token. `rows` has the row of each innermost env by its
+# id(), to detect an env that is used for two rows.
 _sources: dict[int, tuple[PythonSource, dict[int, BlockContext], dict[int, int]]] = {}
 _blocks: dict[int, Block] = {}
 _now = global_random.now
@@ -177,7 +177,7 @@ class Block:
         turn = self.context.command.turn
         if turn != self._reset_turn:  # a turn resets in two parts if only some envs get a seed
             self._head["native"] = 0
-            # Holds actions if a step was interrupted before it was sent.
+            # The question may hold actions if a step was interrupted before it was sent.
             asked = self.context.question.take()
             self._reset_turn, self._options = turn, None if isinstance(asked, Native) else asked
             self.infos.begin()
@@ -194,9 +194,9 @@ class Block:
         self._post_others()
 
     def _take_native(self) -> Any:
-        """Return the actions of the turn that rows cannot hold, one per row.
+        """Return the turn's actions that rows cannot hold, one per row.
 
-        The result is None if the rows hold them.
+        The result is None if the actions are in the rows.
         """
         if not self._head["native"]:
             return None
@@ -243,7 +243,7 @@ class Block:
 def _check_spaces(env: Any, source: PythonSource) -> None:
     """Raise ConfigError unless the env's rows look like the driver env's.
 
-    Other bounds are allowed, other shapes are not.
+    Bounds may differ, shapes may not.
     """
     found = spaces_of(env, source.kind)
     if source.kind == PARALLEL and tuple(env.possible_agents) != source.possible_agents:
@@ -291,7 +291,7 @@ def _rows(
         size = count * int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         if not size:
             return np.zeros((count, *shape), dtype)
-        # On the memoryview, which keeps the slab mapped as long as one of these arrays exists.
+        # The array refers to the memoryview, which keeps the slab mapped as long as it exists.
         elements = size // np.dtype(dtype).itemsize
         return np.frombuffer(
             context.memory, dtype, elements, _address(pointer) - context.base
@@ -316,13 +316,14 @@ def _rows(
 def _guarded(block: Any, run: Callable[[Block], None]) -> int:
     """Run a function of a block and report an exception.
 
-    It goes to the error slot as text, and as an object into the mailbox.
+    The exception is put into the error slot as text, and into the mailbox as an object.
     """
     made = _blocks.get(_address(block))
     outside = _now.generators
     try:
         if made is None:
-            # Split, so that a failing constructor can be reported with its env.
+            # __new__ and __init__ are called separately, so that the error of a failing constructor
+            # can name its env.
             made = object.__new__(Block)
             made.__init__(block)  # type: ignore[misc]
             _blocks[_address(block)] = made
@@ -341,7 +342,7 @@ def _report(block: Any, made: Block | None, error: BaseException) -> None:
     text = "".join(traceback.format_exception(error)).encode(errors="replace")
     summary = f"{type(error).__name__}: {error}\n".encode(errors="replace")[:1000]
     room = lib.PV_ERROR_TEXT - 1 - len(summary)
-    text = summary + text[-room:]  # the last lines of a long traceback say most
+    text = summary + text[-room:]  # the last lines of a long traceback are the most useful
     ffi.memmove(block.error_text, text + b"\0", len(text) + 1)
     context = getattr(made, "context", None)
     if context is not None:
@@ -380,8 +381,8 @@ def _close(block: Any) -> None:
 def _escaped(kind: type[BaseException], error: BaseException, trace: Any) -> int:
     """Report an exception that no `try` can catch.
 
-    A Ctrl-C that arrived in C is raised at the first bytecode of the callback, and one that arrives
-    at the end of `_guarded` leaves it before it is done.
+    A Ctrl-C that arrives in C code is raised at the first bytecode of the callback; one that
+    arrives at the end of `_guarded` is raised outside its `try`.
     """
     guarded = trace.tb_next.tb_frame.f_locals if trace.tb_next is not None else {}
     _now.generators = guarded.get("outside", _now.generators)

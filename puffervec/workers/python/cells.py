@@ -3,9 +3,9 @@
 """The loops that reset and step a worker's Python envs of one half and write their rows.
 
 There is one loop per kind of env. They are written for speed: everything per row is looked up once;
-rewards are collected in a list and written together; flags are only touched when an episode ends;
-observations are compared with the space once per env, at its first reset and step, and after that
-only by shape.
+rewards are collected in a list and written together; flags are only written when an episode ends;
+observations are fully checked against the space only at an env's first reset and step, and by shape
+after that.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class CurrentEnv:
     An error can then name the env if it fails or kills the process.
 
     Attributes:
-        at: (1,) uint32, its index among all envs.
+        at: (1,) uint32, the index of the current env among all envs.
         first: the index of the block's first env.
     """
 
@@ -93,8 +93,8 @@ class EnvLoop:
             observation: the plan of one observation row.
             action: the plan of one action row.
             infos: the writer of infos.
-            autoreset: the mode.
-            place: the place where the current env is stored.
+            autoreset: the autoreset mode.
+            place: the place where the index of the current env is stored.
         """
         self.envs, self.rows, self.infos = envs, rows, infos
         self.resets = [reset_of(env) for env in envs]
@@ -126,7 +126,7 @@ class EnvLoop:
         """Step all envs.
 
         Args:
-            native: one action per row; None for the actions in the rows.
+            native: one action per row; None: use the actions in the rows.
         """
         raise NotImplementedError
 
@@ -137,7 +137,7 @@ class GymnasiumLoop(EnvLoop):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         count = len(self.envs)
-        # Checked until the first step has been taken.
+        # The results of an env's steps are checked until it has taken its first step.
         self._steps = [checked_step(env.step) for env in self.envs]
         self._over = [False] * count
         self._ended: list[int] = []
@@ -259,7 +259,7 @@ class GymnasiumLoop(EnvLoop):
     def _keep_exact(self) -> None:
         """Store the rewards in their original precision, which rows do not have."""
         try:
-            # Takes half the time that NumPy takes for a list.
+            # struct needs half the time that NumPy needs for a list.
             self._pack_exact(self.infos.area.rewards.data, 0, *self._rewards)
         except struct.error:  # arrays of one number, which some envs return
             self.infos.area.rewards[:] = [
@@ -365,7 +365,7 @@ class ParallelLoop(EnvLoop):
     def _end(self, env: int) -> None:
         """Record that no agent is left.
 
-        In same-step mode, begin the next episode, but with rewards and flags of the last step.
+        In same-step mode, begin the next episode, but keep the rewards and flags of the last step.
         """
         if not self.same_step:
             self._over[env] = True
@@ -383,8 +383,8 @@ class ParallelLoop(EnvLoop):
 class PufferLoop(EnvLoop):
     """The loop for PufferEnv: the env has adopted the rows as its buffers and writes them itself.
 
-    That includes resets. Its actions are the exception: they are int32 if they are indices, as
-    PufferLib's C envs read them, and so are copied. Arrays that an env has made itself, because its
+    The env also resets itself. Actions are the exception: index actions are int32, as PufferLib's C
+    envs expect, so they are copied from the rows. Arrays that an env has made itself, because its
     creator did not pass `buf` on, are copied too.
     """
 
@@ -414,8 +414,8 @@ class PufferLoop(EnvLoop):
         actions = self.rows.actions
         for env, puffer in enumerate(self.envs):
             self.at[0] = self.first + env
-            # Only a subclass of an emulation wrapper, which its caller resets; a PufferEnv is never
-            # done.
+            # Only a subclass of an emulation wrapper can be done, and its caller must reset it. A
+            # PufferEnv is never done.
             if puffer.done:
                 self.reset_one(env, None, None)
                 continue
@@ -433,7 +433,7 @@ class PufferLoop(EnvLoop):
         puffer = self.envs[env]
         for array, name in zip(arrays, _BUFFERS, strict=False):
             own = getattr(puffer, name)
-            # A dict is by agent: the rows have its contents already.
+            # A dict has views by agent, whose contents are in the rows already.
             if array is not None and array is not own and not isinstance(array, dict):
                 own[...] = np.asarray(array).reshape(own.shape)
         for name in self._outside[env]:

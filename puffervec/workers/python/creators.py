@@ -20,7 +20,7 @@ from puffervec.errors import ConfigError, PuffervecError
 
 Result = TypeVar("Result")
 
-# Packages by the namespace of their ids, if that is not the package's own name.
+# Packages by the namespace of their Gymnasium ids, if it differs from the package's name.
 PACKAGES = {"ALE": "ale_py"}
 
 
@@ -32,8 +32,8 @@ class Creator:
     convention).
 
     Attributes:
-        always: whether to pass both, also as None, to a function that takes any keywords
-            (**kwargs), as PufferLib does. Its vector env also shows absent agents as terminal.
+        always: whether to pass both, even if they are None, to a function with **kwargs, as
+            PufferLib does. A vector env of such creators also shows absent agents as terminal.
     """
 
     function: Callable[..., Any]
@@ -75,7 +75,7 @@ def _free_parameters(
     named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     spoken_for = {p.name for p in every}
     if isinstance(function, type) and open_ended:
-        # The class may pass **kwargs on to a base that names them.
+        # The class may pass **kwargs on to a base class that has parameters of these names.
         for base in function.__mro__[1:]:
             if base is not object and "__init__" in vars(base):
                 named |= set(inspect.signature(vars(base)["__init__"]).parameters)
@@ -198,14 +198,14 @@ def resolve(name: str) -> Callable[..., Any]:
 
 
 def load(name: str, described_as: str = "") -> Any:
-    """Return the object that "module:attribute" names, whatever its module does.
+    """Return the object that "module:attribute" names.
 
     Args:
         name: the name.
-        described_as: what messages call it; the name if empty.
+        described_as: what messages call the object; the name if empty.
 
     Raises:
-        ConfigError: it does not exist, or importing the module fails.
+        ConfigError: the object does not exist, or importing the module fails in any way.
     """
     return run_user_code(described_as or name, "cannot be imported", lambda: named(name))
 
@@ -231,7 +231,7 @@ def named(name: str) -> Any:
     """Return the object that "module:attribute" names.
 
     Raises:
-        ConfigError: it does not exist. Errors of the module itself are passed on.
+        ConfigError: the object does not exist. Errors of the module itself are passed on.
     """
     module, _, attribute = name.partition(":")
     try:

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Envs written in Python, as the learner sees them, the counterpart of native.py.
+"""Python envs as the learner sees them: the counterpart of native.py.
 
-Their kind, their spaces as rows, and what workers need to make them. Workers step them in block.py,
-behind the same function table as a C env.
+It describes their kind, their spaces as rows, and what workers need to make them. Workers step them
+in block.py, through the same function table as C envs.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ class PythonSource:
     It travels to the workers as bytes (travel.py).
 
     Attributes:
-        kind: "gymnasium", "parallel" (PettingZoo) or "puffer" (PufferEnv: writes rows itself).
+        kind: "gymnasium", "parallel" (PettingZoo) or "puffer" (a PufferEnv, which writes its rows
+            itself).
         creators: one per env.
         agents: number of rows per env.
         possible_agents: the agents of a parallel env.
         observation_space: space of one row, as the env declares it.
         action_space: space of one row's action, as the env declares it.
-        seed: seed for creators that take one; env i gets seed + i.
+        seed: seed for creators that have such a parameter; env i gets seed + i.
         entropy: seed for the global generators of envs without a seed (global_random.py).
         absent_terminal: whether absent agents are terminal, as in PufferLib.
     """
@@ -92,8 +93,8 @@ def _refuse_held(env: PythonEnv, held: Sequence[Any]) -> None:
 
     Args:
         env: the env whose creators to check.
-        held: the envs that were detected in the creators. The first two creators that hold the same
-            one are called.
+        held: the envs that were found in the creators. To check, the first two creators that hold
+            the same env are called.
     """
     creators, holders = env.source.creators, dict[int, list[int]]()
     for row, creator in enumerate(creators):
@@ -178,7 +179,7 @@ def _unsendable(creators: Sequence[Creator]) -> Any:
 class PythonEnv:
     """A set of Python envs of one kind with equal spaces.
 
-    One driver env is made here to read the spaces.
+    One of them, the driver env, is made in this process to read the spaces.
 
     Attributes:
         name: name for messages.
@@ -226,8 +227,8 @@ class PythonEnv:
     def preload(self) -> list[str]:
         """Modules that a fork server may import for its workers.
 
-        They are ours, and those of Gymnasium that the env is made of. Not the user's own: they may
-        start threads or open devices, which do not survive a fork.
+        They are puffervec's, and those of Gymnasium that the env is made of. The user's own are not
+        among them: they may start threads or open devices, which do not survive a fork.
         """
         found = {"puffervec.workers.python.block"}
         env = unwrapped(self.driver)
@@ -240,14 +241,14 @@ class PythonEnv:
 
     @property
     def takes_native(self) -> bool:
-        """Whether the envs take `puffervec.core.actions.Native`.
+        """Whether the envs accept actions in the form of `puffervec.core.actions.Native`.
 
         A PufferEnv does not, because it reads its actions from rows.
         """
         return self.source.kind != PUFFER
 
     def configure(self, settings: Any) -> None:
-        """Refuse settings: Python envs have none, since creators have theirs."""
+        """Refuse settings: Python envs have none, since their creators have arguments instead."""
         if settings:
             raise ConfigError(
                 f"{self.name} is a Python env: pass its settings to its creator (env_kwargs)"
@@ -304,10 +305,10 @@ def _name(env: Any) -> str:
 
 
 def unwrapped(env: Any) -> Any:
-    """Return the env inside a wrapper that only emulates, which would copy every row a second time.
+    """Return the env inside an emulation wrapper, which would copy every row a second time.
 
-    Such a class has an attribute `emulates` with the kind of its env. A subclass is kept: what it
-    overrides has to take effect.
+    The class of such a wrapper has an attribute `emulates` with the kind of its env. A subclass of
+    it is kept as it is, because the methods that it overrides must take effect.
     """
     return env.env if "emulates" in vars(type(env)) else env
 
@@ -365,7 +366,7 @@ def shared_spaces(env: Any, possible: Sequence[Any]) -> tuple[Any, Any]:
     """Return the spaces that all agents of a parallel env share.
 
     Raises:
-        ConfigError: they differ, or there are no agents.
+        ConfigError: the agents' spaces differ, or there are no agents.
     """
     if not possible:
         raise ConfigError(f"{_name(env)} has no possible_agents: rows need a fixed list of them")

@@ -6,12 +6,12 @@ Otherwise the envs of a worker would draw from the same two generators, and rows
 number of workers. An env's reset seeds its own generators, as `np.random.seed(seed)` and
 `random.seed(seed)` would. Envs that do not draw cost nothing, since nothing happens before a draw:
 
-    np.random.rand()     takes its generator's lock, which is ours: if the current env is not the
-                         one that drew last, states are swapped
-    random.random()      asks the one instance behind the module's functions, whose class is ours:
-                         it passes the call on
+    np.random.rand()     takes its generator's lock, which this module replaces: if the current env
+                         is not the one that drew last, the lock swaps states
+    random.random()      calls the one instance behind the module's functions, whose class this
+                         module replaces: it passes the call on to the env's generator
 
-Outside of a turn both are the process's own, as before.
+Outside a turn both modules use the process's own generators, as before.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class EnvGenerators:
 def entropy(number: int) -> int:
     """Return 32 bits derived from `number` and the state of np.random, without drawing from it.
 
-    Envs without a seed thus repeat if a script has called np.random.seed, and differ if not.
+    So envs without a seed are reproducible if the script has called np.random.seed; otherwise they
+    differ from run to run.
     """
     state: Any = np.random.get_state(legacy=False)["state"]
     text = (
@@ -98,14 +99,14 @@ class _Now:
         self.generators: EnvGenerators | None = None
 
 
-now = _Now()  # written around each turn, so without a call
+now = _Now()  # written before and after each turn; a plain attribute, which saves a call
 
 # ---- np.random -----------------------------------------------------------------------------------
 
 # Owner of the state that np.random holds: (generators, env); (None, 0) for the process's own; None
-# if it is that of an env that was seeded since.
+# if the owner is an env that was seeded since, which makes the state obsolete.
 _holder: tuple[EnvGenerators | None, int] | None = (None, 0)
-_outside: Any = None  # the process's own state while an env's is in place
+_outside: Any = None  # the process's own state while np.random holds that of an env
 _swapping = False
 _STATE_BYTES = 625 * 4  # mt19937_state: uint32 key[624]; int pos
 
@@ -156,7 +157,7 @@ class _Lock:
 
 
 class MT19937(np.random.MT19937):
-    """A bit generator with NumPy's name, since states name the class that they are for."""
+    """A bit generator with the name of NumPy's class, since states contain that name."""
 
     lock = _Lock()  # type: ignore[assignment]
 
@@ -168,7 +169,7 @@ class MT19937(np.random.MT19937):
     def state(self) -> Any:
         """The state of the current env.
 
-        While states are swapped it is raw bytes, since NumPy's own form takes 50 us to make.
+        While states are swapped it is raw bytes, since making NumPy's own form takes 50 us.
         """
         if _swapping:
             return {
@@ -259,7 +260,7 @@ def install() -> None:
 
 
 def remove() -> None:
-    """Restore both generators with the last block."""
+    """Restore both generators when the last block is closed; call it once per block."""
     global _blocks, _own
     _blocks -= 1
     if _blocks:

@@ -4,10 +4,10 @@
 
 There is one message at a time each way: the learner posts a question (options, a call), the worker
 an answer per half (infos that are not numbers, results, an exception). Turns (csrc/core/channel.h)
-decide which side may touch which slot when, so there is no lock and no waiting here. Between
+decide which side may access which slot when, so there is no lock and no waiting here. Between
 processes a slot is an unnamed file in memory, of any size; in one process it is just a reference.
 
-Messages are pickled. Both ends are this program: nothing that comes from outside is ever read here.
+Messages are pickled. Both ends belong to this program, so no data from outside is unpickled here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Slot:
         self._message: Any = None
 
     def encode(self, message: Any) -> Any:
-        """Return the message in the form that `put` takes; pickling errors are passed on."""
+        """Return the message in the form that `put` stores; pickling errors are passed on."""
         return message
 
     def decode(self, encoded: Any) -> Any:
@@ -54,7 +54,7 @@ class Slot:
     def post(self, message: Any) -> None:
         """Encode a message and store it in place of the current one.
 
-        It raises like `encode`; the slot is then unchanged.
+        If `encode` raises, the error is passed on and the slot is unchanged.
         """
         self.put(self.encode(message))
 
@@ -68,7 +68,7 @@ class Slot:
 class SharedSlot(Descriptor, Slot):
     """A slot between two processes: an unnamed file in memory (memfd).
 
-    multiprocessing passes it on.
+    multiprocessing passes it on to the worker.
     """
 
     def __init__(self) -> None:
@@ -115,14 +115,14 @@ def _read(fd: int, size: int) -> bytes:
 def dumps(message: Any, *, to_learner: bool = False) -> bytes:
     """Pickle a message.
 
-    What plain pickle cannot handle, and what a worker cannot find by its name, goes by value
-    (travel.py).
+    Objects that plain pickle cannot handle, or that a worker cannot find by their names, are sent
+    by value (travel.py).
 
     Args:
         message: the message.
-        to_learner: whether a worker writes to its learner. The learner already has everything
-            that the worker's `__main__` got from it, so such classes are sent by name: sent by
-            value, they would replace the methods of the originals.
+        to_learner: whether a worker writes to its learner. The classes in the worker's `__main__`
+            came from the learner, so they are sent back by name: sent by value, they would replace
+            the methods of the originals.
     """
     with contextlib.suppress(Exception):
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
@@ -149,7 +149,7 @@ class Mailbox:
     def exception(self, half: int | None = None) -> BaseException | None:
         """Empty all answers and return the exception of `half`, or any among them.
 
-        The result is None if it could not be sent.
+        The result is None if the exception could not be sent.
         """
         found: list[BaseException] = []
         for answer in sorted(self.answers, key=lambda of: of != half):

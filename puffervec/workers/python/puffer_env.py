@@ -30,7 +30,7 @@ _REQUIRED = ("single_observation_space", "single_action_space", "num_agents")
 
 
 class AgentRows:
-    """An env whose arrays `set_buffers` makes or adopts."""
+    """Base of envs whose arrays `set_buffers` makes or adopts."""
 
     num_agents: int
     observations: np.ndarray
@@ -54,7 +54,7 @@ class PufferEnv(AgentRows):
     Attributes:
         single_observation_space: a Box.
         single_action_space: Discrete, MultiDiscrete or Box.
-        num_agents: A.
+        num_agents: the number of agents, A.
         observations: (A, *shape).
         actions: (A, *shape), int32 unless a Box.
         rewards: (A,) float32.
@@ -116,10 +116,10 @@ class PufferEnv(AgentRows):
 
     @property
     def agents_per_batch(self) -> int:
-        """Number of rows of one `recv`, which are all."""
+        """Number of rows that one `recv` returns: all of them."""
         return self.num_agents
 
-    agent_per_batch = agents_per_batch  # as PufferLib calls it here
+    agent_per_batch = agents_per_batch  # PufferLib's name in this class
 
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, list[dict[str, Any]]]:
         """Begin all episodes; implemented by the subclass.
@@ -196,12 +196,12 @@ def set_buffers(env: Any, buf: Any = None, action_dtype: Any = None) -> None:
 
     Args:
         env: has `num_agents` (A), `single_observation_space` and `single_action_space`.
-        buf: arrays to adopt, a mapping or an object with these attributes; None to make new ones:
-            zeros, masks all True. observations: (A, *observation shape) of the space's dtype.
-            actions: (A, *action shape). rewards: (A,) float32. terminals, truncations, masks: (A,)
-            bool. They alias the caller's memory for as long as the env lives.
-        action_dtype: dtype of new action rows; None for the Box's own, else int32 (as native envs
-            expect).
+        buf: arrays to adopt, as a mapping or an object with these attributes; None to make new
+            arrays (masks all True, the others zero). observations: (A, *observation shape) of the
+            space's dtype. actions: (A, *action shape). rewards: (A,) float32. terminals,
+            truncations, masks: (A,) bool. Adopted arrays stay the caller's memory.
+        action_dtype: dtype of new action rows; None: that of a Box, and int32 for other spaces (as
+            native envs expect).
 
     Raises:
         APIUsageError: an array of `buf` is missing or has another shape, or observations have

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Copies of the learner's Gymnasium registry for its workers.
 
-`gymnasium.make(id)` then works there as it does in the script. Most specs are plain data and are
-sent unchanged. Specs with functions, classes or other objects get a proxy that unpickles them when
-an env is made, so that workers import no module of an env that is not used.
+With a copy, `gymnasium.make(id)` works in workers as it does in the script. Most specs are plain
+data and are sent unchanged. Specs with functions, classes or other objects get a proxy that
+unpickles them when an env is made, so workers do not import the modules of envs that are not used.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def packed() -> bytes:
 
 def adopt(data: bytes) -> None:
     """Register the specs that `packed` returned in the learner, replacing existing ids."""
-    # A module that registers its envs when it is imported, perhaps when the first of them is made,
-    # will find them registered already.
+    # A module that registers its envs on import will find them registered already; this may be as
+    # late as when the first of them is made.
     warnings.filterwarnings(
         "ignore", ".*Overriding environment .* already in registry", UserWarning
     )
@@ -39,7 +39,7 @@ def adopt(data: bytes) -> None:
 
 
 class EntryPointProxy:
-    """An entry point for envs whose own is not a string, or whose arguments are not plain data."""
+    """Replaces an entry point that is not a string, or that has arguments other than plain data."""
 
     def __init__(self, env_id: str, packed: bytes, problem: str) -> None:
         """Store the spec.
@@ -47,7 +47,7 @@ class EntryPointProxy:
         Args:
             env_id: the id of the env.
             packed: the spec, for `travel.loads`; empty if it cannot be sent.
-            problem: the reason why it cannot be sent, or "".
+            problem: the reason why the spec cannot be sent, or "".
         """
         self.env_id, self.packed, self.problem = env_id, packed, problem
 

@@ -23,8 +23,8 @@ def first_reset_pair(result: Any, plan: ObservationPlan) -> tuple[Any, Any]:
     """Return (observation, info) of an env's first reset.
 
     Raises:
-        ConfigError: the result is an observation alone, as envs of the old Gym interface return it,
-            or not a pair.
+        ConfigError: the result is not a pair, for example only an observation, as in the old Gym
+            interface.
     """
     try:
         plan.check(result)
@@ -73,11 +73,11 @@ def _old(name: str, found: str, wanted: str) -> ConfigError:
 class FlatRows:
     """The rows of observations that are plain arrays.
 
-    It refuses other shapes, which NumPy would broadcast. `targets[env][:] = observation` is for the
-    loop. It raises one of `misfits` if `other` has to be called instead, and is faster than NumPy's
-    assignment: at first a target is a memoryview, which takes arrays of one axis and of the row's
-    dtype. Arrays of another dtype get a buffer of that dtype, from which `finish` copies all rows
-    at once; everything else gets a Python object.
+    It refuses other shapes, which NumPy would broadcast. The loop writes `targets[env][:] =
+    observation`, which is faster than NumPy's assignment. If that raises one of `misfits`, the loop
+    calls `other` instead. At first a target is a memoryview, which only accepts one-dimensional
+    arrays of the row's dtype. For arrays of another dtype the target becomes a buffer of that
+    dtype, from which `finish` copies all rows at once; for everything else, a Python object.
     """
 
     misfits = (TypeError, ValueError, BufferError, NotImplementedError)
@@ -92,11 +92,11 @@ class FlatRows:
         self.targets: list[Any] = [rows[row, ...].data for row in range(len(rows))]
         # Arrays (N, D) of other dtypes, and which of their rows are in use.
         self.copies: list[tuple[np.ndarray, Any]] = []
-        self._lies: dict[int, np.ndarray] = {}  # the array of each row with another dtype
+        self._lies: dict[int, np.ndarray] = {}  # by row: the array of the other dtype
         self._rows, self._plan = rows, plan
 
     def other(self, row: int, observation: Any) -> None:
-        """Write an observation that its target did not take, and choose another target for the row.
+        """Write an observation that its target did not accept, and choose another target for it.
 
         Raises:
             SpaceMismatchError: the observation does not fit the space.
@@ -127,7 +127,7 @@ class FlatRows:
             self.copies.append((lies, rows if len(rows) < len(self._rows) else slice(None)))
 
     def finish(self) -> None:
-        """Copy the rows of other dtypes."""
+        """Copy the rows that were written with other dtypes into the slab."""
         for lies, rows in self.copies:
             self._rows[rows] = lies[rows]
 
@@ -149,7 +149,7 @@ class _AnyRow:
 class RewardWriter:
     """A writer of rewards into rows.
 
-    `struct` takes half the time that NumPy takes for a list, and detects overflows.
+    `struct` needs half the time that NumPy needs for a list, and detects overflows.
     """
 
     def __init__(self, rewards: np.ndarray) -> None:
@@ -163,8 +163,8 @@ class RewardWriter:
     def all(self, rewards: list[Any]) -> None:
         """Write all rewards.
 
-        It raises one of REWARD_ERRORS if a reward is not a number or does not fit; `one` then
-        identifies which.
+        Raises one of REWARD_ERRORS if a reward is not a number or does not fit; `one` then finds
+        out which.
         """
         self._pack_all(self._memory, 0, *rewards)
 

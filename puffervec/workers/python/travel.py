@@ -8,7 +8,7 @@ the script's classes, and an entry point "__main__:MyEnv" leads to the class. In
 multiprocessing has spawned, the main module is called `__mp_main__`; it is treated alike.
 
     data: pickles, one after another:
-    the message | names {name: object} | names that these brought along | ...
+    the message | names {name: object} | further names that these objects use | ...
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def pack(message: Any) -> tuple[bytes, list[Any]]:
         sent: set[str] = set()
         while new := {name: found for name, found in packer.names.items() if name not in sent}:
             sent.update(new)
-            packer.dump(new)  # its memo skips what the message contains already
+            packer.dump(new)  # the packer's memo skips objects that the message contains already
     return stream.getvalue(), packer.envs
 
 
@@ -105,16 +105,16 @@ def dumps(message: Any) -> bytes:
 
 
 def dumps_for_learner(message: Any) -> bytes:
-    """Pickle a worker's message that plain pickle cannot.
+    """Pickle a worker's message that plain pickle cannot handle.
 
-    Names are left out, since the learner has the originals.
+    Names of the main module are left out, since the learner has the originals.
     """
     with _main_by_value():
         return cloudpickle.dumps(message)  # type: ignore[no-any-return]
 
 
 def loads(data: bytes) -> Any:
-    """Return a message of `dumps`, or of plain pickle.
+    """Unpickle a message that `dumps` or plain pickle has made.
 
     The names that came with it are put into this process's `__main__`.
     """

@@ -49,7 +49,7 @@ class ActionPlan(RowPlan):
         kind: "discrete", "multi_discrete", "continuous" or "bytes" (see the table in the module
             docstring).
         is_plain: whether a row is an action of the space itself, not of a flattened form of it.
-        sizes: choices per dimension, () for continuous and bytes.
+        sizes: number of choices per dimension; () for continuous and bytes.
         low: (*row_shape) smallest value of a row, row_dtype; -inf if unbounded.
         high: (*row_shape) largest value of a row (included), row_dtype; inf if unbounded.
 
@@ -81,7 +81,7 @@ class ActionPlan(RowPlan):
             NumPy integer.
 
         Raises:
-            ConfigError: rows of another shape or dtype.
+            ConfigError: the rows have another shape or dtype.
         """
         raw = self.as_bytes(rows)
         if self.kind == "discrete":
@@ -102,7 +102,7 @@ class ActionPlan(RowPlan):
         Raises:
             SpaceMismatchError: the action has other keys, shapes or kinds of numbers; nothing was
                 written.
-            ConfigError: a row of another shape or dtype.
+            ConfigError: the row has another shape or dtype.
         """
         self.check(action)
         self.writers(row[None])[0](action)

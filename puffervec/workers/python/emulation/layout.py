@@ -114,7 +114,7 @@ def leaf_dtype(space: gymnasium.Space[Any], path: tuple[Any, ...] = ()) -> np.dt
     """Return the dtype of a leaf space's elements.
 
     Raises:
-        ConfigError: a space of another kind, or one whose elements are not numbers.
+        ConfigError: the space is of another kind, or its elements are not numbers.
     """
     if (
         not isinstance(space, LEAF_SPACES)
@@ -128,7 +128,7 @@ def leaf_dtype(space: gymnasium.Space[Any], path: tuple[Any, ...] = ()) -> np.dt
 def struct_dtype(
     space: gymnasium.Space[Any], number: np.dtype[Any] | None = None, path: tuple[Any, ...] = ()
 ) -> np.dtype[Any]:
-    """Return the dtype of a row: aligned structured, or a subarray dtype for a leaf.
+    """Return the dtype of a row: an aligned structured dtype, or a subarray dtype for a leaf.
 
     Args:
         space: the space.
@@ -136,7 +136,7 @@ def struct_dtype(
         path: path of the space, for messages.
 
     Raises:
-        ConfigError: a space that has no fixed number of bytes; the message names it and its path.
+        ConfigError: a space has no fixed number of bytes; the message names it and its path.
 
     >>> struct_dtype(spaces.Tuple([spaces.MultiBinary(3), spaces.Discrete(4)])).fields["f1"]
     (dtype('int64'), 8)
@@ -178,7 +178,7 @@ def leaves(tree: Node | Leaf) -> Iterator[Leaf]:
 def flatten_space(space: gymnasium.Space[Any]) -> list[gymnasium.Space[Any]]:
     """Return the leaf spaces of a nested Dict or Tuple, depth first.
 
-    For a leaf it is a list of the leaf itself.
+    For a leaf space, the list contains only that space.
     """
     if not isinstance(space, (spaces.Dict, spaces.Tuple)):
         return [space]
@@ -192,7 +192,7 @@ def get_dtype_bounds(dtype: Any) -> tuple[Any, Any]:
     (0, 255)
 
     Raises:
-        ConfigError: a dtype other than bool, integer or float.
+        ConfigError: the dtype is not bool, integer or float.
     """
     kind = np.dtype(dtype)
     if kind.kind == "b":

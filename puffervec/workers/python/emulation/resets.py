@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Adapters for the signatures of envs' `reset`: with a seed and options, one of them, or neither.
 
-Runs in workers, once per env. Gymnasium asks for reset(seed=, options=); many envs written for
-other libraries take less. The signature is read once, and the returned function does not read it
-again.
+Runs in workers, once per env. Gymnasium requires reset(seed=, options=); many envs written for
+other libraries have fewer parameters. The signature is read only once, not at each reset.
 """
 
 from __future__ import annotations
@@ -19,23 +18,23 @@ from puffervec.errors import ConfigError
 Reset = Callable[["int | None", Any], Any]
 
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_OPTIONAL = {"seed": False, "options": False}  # both are taken, neither is required
+_OPTIONAL = {"seed": False, "options": False}  # `reset` has both parameters, neither is required
 
 
 def reset_of(env: Any) -> Reset:
-    """Return a function (seed, options) that resets `env` with what its `reset` takes.
+    """Return a function (seed, options) that resets `env` with the arguments its `reset` accepts.
 
-    None is passed on only if a value is required. A wrapper that takes **kwargs takes what its
-    inner env takes. If no seed is taken, the seed goes to `env.seed(seed)`, as in the old Gym
-    interface, and is dropped if there is no such method. A PufferEnv gets its seed by position.
+    None is passed on only if a value is required. A wrapper with **kwargs accepts what its inner
+    env accepts. If `reset` has no seed, the seed is passed to `env.seed(seed)`, as in the old Gym
+    interface, or dropped if there is no such method. A PufferEnv gets its seed by position.
 
     >>> import gymnasium
     >>> reset = reset_of(gymnasium.make("CartPole-v1"))
     >>> observation, info = reset(7, None)
 
     Returns:
-        the function; it returns what `env.reset` returns. It raises ConfigError for options that
-        are not None if `reset` takes none, and whatever the env raises.
+        the function, which returns what `env.reset` returns. It raises ConfigError for options
+        other than None if `reset` has no such parameter, and whatever the env raises.
     """
     from puffervec.workers.python.puffer_env import PufferEnv  # it imports this package
 
@@ -49,13 +48,13 @@ def reset_of(env: Any) -> Reset:
 
 
 def _keywords(env: Any) -> dict[str, bool]:
-    """Return which of "seed" and "options" the env's `reset` takes by name.
+    """Return which of "seed" and "options" the env's `reset` accepts by name.
 
-    The values say whether they are required.
+    The values tell whether they are required.
     """
     try:
         parameters = inspect.signature(env.reset).parameters.values()
-    # A C function without a signature: assume the one that Gymnasium asks for.
+    # A C function without a signature: assume the one that Gymnasium requires.
     except (TypeError, ValueError):
         return _OPTIONAL
     named = (p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
@@ -67,9 +66,9 @@ def _keywords(env: Any) -> dict[str, bool]:
 
 
 def _seed_method(env: Any) -> Callable[[int], Any] | None:
-    """Return the `seed` method of the old Gym interface.
+    """Return the `seed` method of the old Gym interface, or None.
 
-    It is that of the env or of the first env inside that has one.
+    It belongs to the outermost env, among `env` and those inside it, that has one.
     """
     while env is not None:
         found = getattr(env, "seed", None)
@@ -84,8 +83,8 @@ def _first_by_position(reset: Callable[..., Any]) -> inspect.Parameter | None:
     return next((p for p in parameters if p.kind in _BY_POSITION), None)
 
 
-# Partial functions of these can be copied and pickled together with their env, unlike closures.
-# They look `reset` up at each call, since it may be replaced.
+# Unlike closures, partials of the functions below can be copied and pickled together with their
+# env. The functions look `reset` up at each call, since it may be replaced.
 
 
 def _reset_with_both(env: Any, seed: int | None, options: Any) -> Any:
@@ -99,9 +98,9 @@ def _reset_with_both(env: Any, seed: int | None, options: Any) -> Any:
 
 
 def _refuse_old(env: Any, error: TypeError) -> None:
-    """Raise if wrappers pass an env an argument that its `reset` does not take.
+    """Raise if wrappers pass an env an argument that its `reset` does not accept.
 
-    Gymnasium's wrappers pass both on, whatever they get.
+    Gymnasium's wrappers always pass on both seed and options.
     """
     while hasattr(inner := getattr(env, "__dict__", {}).get("env"), "reset"):
         env = inner

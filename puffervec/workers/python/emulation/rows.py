@@ -34,7 +34,7 @@ def check_space(data: Any, space: gymnasium.Space[Any]) -> bool:
     """Return True if `space` contains `data`, bounds included.
 
     Raises:
-        SpaceMismatchError: it does not (an APIUsageError).
+        SpaceMismatchError: (an APIUsageError) it does not.
     """
     try:
         contained = space.contains(data)
@@ -120,7 +120,7 @@ def _mismatch(leaf: Leaf, wanted: tuple[int, ...], found: str) -> SpaceMismatchE
 def _fits(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
     """Return whether the values keep their meaning in `dtype`.
 
-    A float type takes any number (rounded), other types only equal ones.
+    A float type can hold any number (rounded), other types only values that they represent exactly.
     """
     if dtype.kind == "f" or array.dtype == dtype:
         return True
@@ -145,7 +145,7 @@ class RowPlan:
         row_bytes: size of one row in bytes, 0 if empty.
 
     Raises:
-        ConfigError: a space without a fixed size (Text, Graph, Sequence, OneOf, custom ones).
+        ConfigError: the space has no fixed size (Text, Graph, Sequence, OneOf, custom spaces).
     """
 
     noun = "value"
@@ -169,7 +169,7 @@ class RowPlan:
         """Raise SpaceMismatchError (a ConfigError) unless `value` fits the space.
 
         It must have the structure, shapes and number kinds of the space. Bounds are not checked.
-        Floats are refused if integers are declared, and so are integers that do not fit their type.
+        Floats are refused if the space has integers, and so are integers that do not fit its dtype.
         """
         check_value(self.tree, value, self.noun)
 
@@ -212,9 +212,9 @@ class RowPlan:
             rows: (N, *row_shape) row_dtype.
 
         Raises:
-            SpaceMismatchError: a leaf of another shape or kind of numbers, or another structure;
-                nothing was written.
-            ConfigError: rows of another shape or dtype.
+            SpaceMismatchError: the structure differs, or a leaf has another shape or kind of
+                numbers; nothing was written.
+            ConfigError: the rows have another shape or dtype.
         """
         raw = self.as_bytes(rows)
         check_value(self.tree, values, self.noun, (len(raw),))
@@ -224,7 +224,7 @@ class RowPlan:
         """Return `rows`, (N, *row_shape) row_dtype, as a view (N, row_bytes) uint8.
 
         Raises:
-            ConfigError: another shape or dtype, or rows whose elements are not contiguous.
+            ConfigError: the rows have another shape or dtype, or their elements are not contiguous.
         """
         count = len(rows) if rows.ndim else 0
         if rows.dtype != self.row_dtype or rows.shape != (count, *self.row_shape):
@@ -333,8 +333,8 @@ def _flat_writer(
 class ObservationPlan(RowPlan):
     """The layout of observations of one space in rows.
 
-    A plain Box is kept unchanged (`is_flat`); anything else becomes a vector: of the leaves' dtype
-    if all agree, else of bytes.
+    A plain Box is kept unchanged (`is_flat`). Any other space becomes a vector: of the leaves'
+    dtype if all leaves have the same one, else of bytes.
 
     >>> plan = ObservationPlan(spaces.Dict(speed=spaces.Box(-1, 1, (2,)), gear=spaces.Discrete(5)))
     >>> plan.emulated_space
