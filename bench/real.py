@@ -13,8 +13,9 @@ a scene into one part for good: training (60 %), validation or test (20 % each).
 which bench/score.py is run divide into 27, 11 and 9. The test scenes are those that drive's split
 "train" leaves out. A driver trains on the preset's scenes and on the training scenes, which are a
 quarter of what it sees. Each number of --minutes is a training of its own, because the learning
-rate decreases over the whole of it. Baselines and --drivers are also measured on all scenes
-together. The driver that comes with the package has seen none of them; other runs may have.
+rate decreases over the whole of it. The scenes are compiled before the clock starts. Baselines and
+--drivers are also measured on all scenes together. The driver that comes with the package has seen
+none of them; other runs may have.
 
 Rules are those of drive_env/rules.py, except for the dynamics: a driver keeps its own dynamics. The
 time to a share of goals is the first of TIMES after which the driver reaches that share by the
@@ -38,6 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import common, runs, score
 from drive_env.config import sets_of
 from drive_env.evaluate import evaluate as drive
+from drive_env.prepare import prepare_scenes
 from drive_env.rules import RULES
 from drive_env.sources import id_of
 from puffervec.contract.evaluation import Actor
@@ -193,6 +195,9 @@ def measure_all(options: argparse.Namespace, note: Callable[[str], None]) -> dic
         note(name)
         drivers[name] = measure(actor, own, every, list(RULES))
     scenes = options.scenes or training_scenes(config.env.scenes, parts["training"])
+    if minutes:
+        note("compiling the scenes")
+        prepare_scenes(dataclasses.replace(config.env, scenes=scenes))
     trainings = []
     for count in minutes:
         note(f"a training of {count:g} minutes")

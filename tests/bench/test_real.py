@@ -88,6 +88,7 @@ def test_the_command(
     for name in NAMES[:20]:
         (tmp_path / f"{name}.json").touch()
     asked: list[tuple[str, str]] = []
+    prepared: list[str] = []
 
     def evaluate(actor: Any, config: TrainConfig, scenes: str, episodes: int) -> dict[str, Any]:
         asked.append((config.env.goal_behavior, scenes))
@@ -109,6 +110,7 @@ def test_the_command(
     monkeypatch.setattr(score, "evaluate", evaluate)
     monkeypatch.setattr(score, "load_drivers", load_drivers)
     monkeypatch.setattr(score, "train", train)
+    monkeypatch.setattr(real, "prepare_scenes", lambda env: prepared.append(env.scenes))
     monkeypatch.setattr(score, "use_cores", lambda count: None)
     path = tmp_path / "r.json"
     flags = ["--real", str(tmp_path), "--minutes", "2", "--json", str(path)]
@@ -120,6 +122,7 @@ def test_the_command(
     assert results["split"][real.ALL] == list(range(1, 21))
     assert real.ALL not in results["drivers"]["2 min"]["none"], "it has seen some of them"
     (run,) = results["trainings"]
+    assert len(prepared) == 1 and "generated:1000=" in prepared[0], "before the clock starts"
     assert run["time_to"]["pufferdrive"]["validation"] == [2.0, 2.0, None]
     parts, rules = len(real.PARTS) + 1, len(RULES)  # One more: those that are not seen.
     assert len(asked) == 4 * (parts + 1) * rules + parts * (rules + len(real.PEERS))
